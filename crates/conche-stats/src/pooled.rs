@@ -8,7 +8,7 @@ use super::Interval;
 use super::interval::mean_interval;
 
 /// From this number of replications on, the bootstrap has enough different resamples.
-const ENOUGH: usize = 10;
+const ENOUGH: u32 = 10;
 
 /// Values of all clients of all replications, sorted, each with its replication.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub fn percentile(sorted: &[u64], share: f64) -> f64 {
 }
 
 impl Pooled {
-    /// Pools one list of values per replication.
+    /// Pools one list of values per replication. Empty ones do not count.
     ///
     /// # Panics
     /// If `runs` contains no value.
@@ -39,7 +39,8 @@ impl Pooled {
     pub fn new<'a>(runs: impl IntoIterator<Item = &'a [u64]>) -> Self {
         let mut sorted = Vec::new();
         let mut count = 0;
-        for values in runs {
+        // A resample of empty ones alone would have no percentile.
+        for values in runs.into_iter().filter(|values| !values.is_empty()) {
             sorted.extend(values.iter().map(|value| (*value, count)));
             count += 1;
         }
@@ -68,11 +69,8 @@ impl Pooled {
         if resamples == 0 {
             return None;
         }
-        let mut has_values = vec![false; self.runs as usize];
-        self.sorted.iter().for_each(|(_, run)| has_values[*run as usize] = true);
-        let with_values = has_values.iter().filter(|has| **has).count();
-        if with_values < ENOUGH {
-            let each: Vec<Vec<f64>> = (0..self.runs).filter_map(|run| self.of_run(run, shares)).collect();
+        if self.runs < ENOUGH {
+            let each: Vec<Vec<f64>> = (0..self.runs).map(|run| self.of_run(run, shares)).collect();
             let around = |(place, center): (usize, f64)| {
                 let (_, interval) = mean_interval(&each.iter().map(|of_run| of_run[place]).collect::<Vec<_>>());
                 let half = interval.map(|interval| (interval.high - interval.low) / 2.0)?;
@@ -83,10 +81,10 @@ impl Pooled {
         Some(self.bootstrap(shares, resamples, seed))
     }
 
-    /// Returns the percentiles of one replication, if it has a value.
-    fn of_run(&self, run: u32, shares: &[f64]) -> Option<Vec<f64>> {
+    /// Returns the percentiles of one replication.
+    fn of_run(&self, run: u32, shares: &[f64]) -> Vec<f64> {
         let own: Vec<u64> = self.sorted.iter().filter(|(_, of)| *of == run).map(|(value, _)| *value).collect();
-        (!own.is_empty()).then(|| shares.iter().map(|share| percentile(&own, *share)).collect())
+        shares.iter().map(|share| percentile(&own, *share)).collect()
     }
 
     fn bootstrap(&self, shares: &[f64], resamples: u32, seed: u64) -> Vec<Interval> {
@@ -271,6 +269,11 @@ mod tests {
         let pooled = Pooled::new([[1, 3].as_slice(), &[], &[2, 4]]);
         assert!(pooled.intervals(&[0.5], 100, 1).is_some());
         assert_eq!(Pooled::new([[1, 2].as_slice(), &[]]).intervals(&[0.5], 100, 1), None);
+        // As many resamples as these would draw only empty ones at times.
+        let (some, none): (Vec<Vec<u64>>, _) = ((1..=10).map(|value| vec![value]).collect(), vec![[].as_slice(); 100]);
+        let with_empty = Pooled::new(some.iter().map(Vec::as_slice).chain(none));
+        let without = Pooled::new(some.iter().map(Vec::as_slice));
+        assert_eq!(with_empty.intervals(&[0.5], 300_000, 1), without.intervals(&[0.5], 300_000, 1));
     }
 
     #[test]
