@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -34,7 +35,7 @@ pub struct SeriesPoint<'a> {
 ///
 /// # Errors
 /// If the directory has no time series, or not at this place.
-pub fn read_series(directory: &Path, place: &[u64], mut each: impl FnMut(SeriesPoint<'_>)) -> io::Result<()> {
+pub fn read_series(directory: &Path, place: &[u64], each: impl FnMut(SeriesPoint<'_>)) -> io::Result<()> {
     let &[at, length, ..] = place else { return Err(invalid("a place has a position and a length")) };
     let mut file = File::open(directory.join(SERIES))?;
     if at.checked_add(length).is_none_or(|end| file.metadata().is_ok_and(|of| end > of.len())) {
@@ -43,6 +44,12 @@ pub fn read_series(directory: &Path, place: &[u64], mut each: impl FnMut(SeriesP
     file.seek(SeekFrom::Start(at))?;
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes)?;
+    // The crate parquet panics at some damaged files.
+    let read = catch_unwind(AssertUnwindSafe(|| read_table(bytes, each)));
+    read.unwrap_or_else(|_| Err(invalid("the table at this place is damaged")))
+}
+
+fn read_table(bytes: Vec<u8>, mut each: impl FnMut(SeriesPoint<'_>)) -> io::Result<()> {
     let table = SerializedFileReader::new(Bytes::from(bytes))?;
     for group in 0..table.num_row_groups() {
         let group = table.get_row_group(group)?;
@@ -115,6 +122,33 @@ mod tests {
     use crate::run_table::RunTable;
     use crate::tables::{About, Shape};
     use crate::{CellId, Origin, RowOf, Run, SeriesRow, SeriesRows};
+
+    #[test]
+    fn a_damaged_file_is_an_error_or_has_other_points() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let origins = [Origin { name: "small".to_owned(), ..Origin::default() }];
+        let shape = Shape::series(&origins, &About { version: "1", options: "" });
+        let file = directory.path().join(SERIES);
+        let table = RunTable::open(&file, shape.clone()).expect("a table");
+        let cell = CellId::default();
+        let mut rows = SeriesRows::new(shape, Duration::from_secs(1)).expect("rows");
+        let of = RowOf { scenario: "small", cell: &cell, scheme: Some("a"), replication: 0, seed: 1 };
+        let row = SeriesRow { of, time_s: 0.0, subject: "x", peer: Some("server"), quantity: "rto_s", value: 2.0 };
+        rows.push(&row).expect("a row");
+        let run =
+            Run { scenario: "small".to_owned(), settings: String::new(), cell: cell.clone(), replication: 0, seed: 1 };
+        let place = table.write(&run, rows.written()).expect("written");
+        let bytes = std::fs::read(&file).expect("a file");
+        for at in 0..bytes.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= change;
+                std::fs::write(&file, damaged).expect("written");
+                // It returns: the panics of the crate parquet are errors.
+                let _ = read_series(directory.path(), &place, |_| {});
+            }
+        }
+    }
 
     #[test]
     fn the_series_of_a_run_are_read_at_its_place_without_the_footer_of_all() {
