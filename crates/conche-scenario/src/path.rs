@@ -6,12 +6,19 @@ use toml::{Table, Value};
 
 use super::ScenarioError;
 
+/// More steps lead nowhere in a scenario; thousands of nested tables would overflow the stack.
+const MOST_STEPS: usize = 32;
+
 /// Sets a value; reading the scenario checks the last key.
 ///
 /// # Errors
-/// If a step does not exist.
+/// If a step does not exist, or there are too many.
 pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), ScenarioError> {
     let refuse = |problem: String| Err(ScenarioError::new(path, problem));
+    if path.split('.').count() > MOST_STEPS {
+        let problem = format!("a path has at most {MOST_STEPS} steps, as in `nodes.client.count`");
+        return Err(ScenarioError::of_whole(problem));
+    }
     let mut steps = path.split('.');
     let mut step = steps.next().unwrap_or_default();
     let mut at = table;
@@ -127,6 +134,14 @@ mod tests {
             loss = 0.1
         };
         assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn a_path_of_any_length_overflows_no_stack() {
+        let mut changed = table();
+        let error = set(&mut changed, &vec!["a"; 100_000].join("."), 1.into()).expect_err("it leads nowhere");
+        assert!(error.to_string().contains("at most 32 steps"), "{error}");
+        assert_eq!(changed, table());
     }
 
     #[test]
