@@ -318,13 +318,20 @@ fn read(table: Table) -> Result<Scenario, ScenarioError> {
                 Segment::Enum { variant } => variant.clone(),
                 Segment::Seq { index } => {
                     let named = <[String; 1]>::try_from(steps.clone()).ok().and_then(|[array]| names.get(&array));
-                    named.and_then(|names| names.get(*index)?.clone()).unwrap_or_else(|| format!("#{index}"))
+                    named.and_then(|names| unambiguous(names, *index)).unwrap_or_else(|| format!("#{index}"))
                 }
                 Segment::Unknown => break,
             });
         }
         ScenarioError::of_value(&steps.join("."), error.inner())
     })
+}
+
+/// Returns an element's name if a key path with it leads to the element.
+fn unambiguous(names: &[Option<String>], index: usize) -> Option<String> {
+    let name = names.get(index)?.as_ref()?;
+    let is_only = names.iter().flatten().filter(|other| *other == name).count() == 1;
+    (is_only && !name.contains('.')).then(|| name.clone())
 }
 
 fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {

@@ -234,6 +234,14 @@ fn marked(text: &str) -> String {
 }
 
 #[test]
+fn an_error_in_an_element_with_the_name_of_another_or_a_dotted_one_points_to_the_element() {
+    for name in ["client", "a.b"] {
+        let text = format!("{ANRW18}\n[[nodes]]\nname = \"{name}\"\ncount = \"many\"\n");
+        assert_eq!(marked(&text), "\"many\"", "{name}");
+    }
+}
+
+#[test]
 fn an_error_of_a_sweep_points_to_the_value_or_the_path() {
     let axis = "\n[[sweep]]\nname = \"loss\"\npath = \"links.uplink.wire.loss\"\nvalues = [\"0%\", 3]\n";
     let text = format!("{ANRW18}{axis}");
