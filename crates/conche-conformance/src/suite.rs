@@ -160,7 +160,7 @@ mod tests {
         let bounds = Bounds { cap: Duration::from_secs(30), ..Bounds::default() };
         let said = refused(move || keeps_its_promises(&Cocoa::default(), bounds));
         let [problem, plan, steps @ ..] = &*said.lines().collect::<Vec<_>>() else { panic!("{said}") };
-        assert!(problem.contains("30s") && plan.starts_with("with these events, from 0 ns on, NSTART"), "{said}");
+        assert!(problem.contains("30s") && plan.starts_with("with these events, from "), "{said}");
         assert!(!steps.is_empty() && steps.len() < 20 && steps[0].starts_with("  Submit"), "{said}");
     }
 

@@ -275,7 +275,7 @@ pub fn ranking(rows: &[Row]) -> Table {
     let most = cells_of(rows).map(|of| of.runs.len()).max().unwrap_or(0);
     let few = (most < FEW).then(|| {
         let s = if most == 1 { "" } else { "s" };
-        format!("{most} replication{s} tell little apart, and regret is too low: ranked by the mean")
+        format!("with {most} replication{s}, many intervals include 1 and regret is understated: ranked by the mean")
     });
     Table {
         title: format!("Values in {cells} cells, as ratios to {against}: 1 is as good, 2 is twice as bad"),

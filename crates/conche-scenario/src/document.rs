@@ -122,8 +122,9 @@ impl Document {
         };
         let Some(axis) = axis else { return Ok(()) };
         let problem = format_args!(
-            "every point of the sweep `{axis}` sets this value; change the sweep, as in sweep.{axis}.values=[{value}], or \
-             select points of it by --only {axis}=…"
+            "every point of the sweep `{axis}` sets this value; change the sweep, as in --set \
+             'sweep.{axis}.values=[{}]', or select points of it by --only {axis}=…",
+            path::value(value)
         );
         Err(ScenarioError::new(path, problem))
     }
@@ -203,6 +204,38 @@ impl Document {
                 );
                 let error = ScenarioError::new(format_args!("values.{}.column", value.column), problem);
                 return Err(error.at_element(&value.column, "values", index).within_part(cell.part.as_deref()));
+            }
+        }
+        self.check_rows()
+    }
+
+    /// Checks that no two cells give the same row a value in the same column.
+    fn check_rows(&self) -> Result<(), ScenarioError> {
+        let mut rows: BTreeMap<(String, &str, Option<&str>), &Cell> = BTreeMap::new();
+        for cell in &self.cells {
+            let values = cell.scenario.values.iter().filter(|value| !value.is_across_cells());
+            for (value, scheme) in values.flat_map(|value| cell.schemes.iter().map(move |scheme| (value, scheme))) {
+                if !cell.is_among(&value.only, scheme) {
+                    continue;
+                }
+                let row = cell.row(value.row.as_deref(), scheme);
+                let key = (row.clone(), value.column.as_str(), value.item.as_deref());
+                let Some(twin) = rows.insert(key, cell).filter(|twin| !std::ptr::eq(*twin, cell)) else { continue };
+                let of = |cell: &Cell| {
+                    let points = cell.labels.iter().map(|label| format!("{} {}", label.axis, label.point));
+                    cell.part.iter().cloned().chain(points).collect::<Vec<_>>().join(", ")
+                };
+                let example = match cell.part.as_deref().filter(|_| cell.part != twin.part) {
+                    Some(part) => format!("row = \"{part}/{}\" in that part", cell.scenario.row_template()),
+                    None => "row = \"{scheme}/{axis}/{another axis}\"".to_owned(),
+                };
+                let problem = format_args!(
+                    "the cells ({}) and ({}) both give the row {row} a value in the column `{}`; tell them apart, as in {example}",
+                    of(twin),
+                    of(cell),
+                    value.column
+                );
+                return Err(ScenarioError::new("row", problem).within_part(cell.part.as_deref()));
             }
         }
         Ok(())

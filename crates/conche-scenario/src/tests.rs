@@ -666,7 +666,7 @@ fn to_compare_a_name_is_a_controllers_before_a_schemes_and_mixes_and_pinned_part
             mixes = [{{ name = "both", schemes = ["own", "cocoa"] }}]
             parts = [
                 {{ name = "free", {values} }},
-                {{ name = "pinned", only_schemes = ["own", "cocoa"] }},
+                {{ name = "pinned", row = "pinned/{{scheme}}", only_schemes = ["own", "cocoa"] }},
             ]
             "#
         )
@@ -738,4 +738,13 @@ fn references_select_nodes_by_name() {
     assert!(unknown.starts_with("--trace-node: ") && unknown.contains("exceeds the group"), "{unknown}");
     let unknown = selected("moon").expect_err("no such group").to_string();
     assert!(unknown.contains("there are no nodes `moon`; there are "), "{unknown}");
+}
+
+#[test]
+fn cells_that_share_a_row_are_refused_with_both_cells() {
+    let error = problem("schema = 1", "schema = 1\nrow = \"{scheme}/{workload}/{clients}\"");
+    assert!(
+        error.contains("both give the row") && error.contains("buffer 2500") && error.contains("buffer 14100"),
+        "{error}"
+    );
 }
