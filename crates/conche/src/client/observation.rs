@@ -10,7 +10,7 @@ use std::time::Duration;
 use conche_proto::{ExchangeStats, RequestError, SubscriptionEnd};
 use futures_core::Stream;
 
-use super::request::{Registered, RequestBuilder, retry_after};
+use super::request::{Registered, RequestBuilder, is_absent, retry_after};
 use super::{Error, Response};
 use crate::driver::{End, ExchangeError, State, Update};
 
@@ -31,18 +31,19 @@ use crate::driver::{End, ExchangeError, State, Update};
 ///   slow reader skips outdated states.
 /// - **Renewal:** when nothing arrives for longer than the last Max-Age plus some seconds, the
 ///   client registers again (§3.3.1), in case the server restarted. Over `coaps` it also does so
-///   when the session is over, and retries for about a minute. If the server lost keys from EDHOC,
-///   the client repeats the key exchange.
+///   when the session is over, and with a new session if the server does not respond. If the server
+///   lost keys from EDHOC, the client repeats the key exchange.
 /// - **Unavailable:** after a notification 5.03, which a server that shuts down sends, the client
-///   registers again when its Max-Age is over (RFC 7252 §5.9.3.4) and a random part of up to half
-///   as much, so that not all clients return at once. While the server is unreachable or repeats
-///   5.03 it retries with doubling pauses, for about 10 minutes.
+///   registers again when its Max-Age is over (RFC 7252 §5.9.3.4). After a renewal that timed out
+///   or found the server unreachable it does so after 1 s. While the server remains unreachable or
+///   repeats 5.03 it retries, at most 9 times, with pauses that double from 1 s to 256 s. A random
+///   part of up to half of it lengthens each pause, so that not all clients return at once.
 ///   [`retry_unavailable`](Self::retry_unavailable) disables this.
 /// - **Complete states:** after a notification with only the first block (RFC 7959 §2.6), the
 ///   client fetches the whole state. If that fails, the error is an item and the observation
 ///   continues.
 /// - **End:** after an item with another error code; after the first item if the server does not
-///   accept the observation; with an error if the server is unreachable at renewal.
+///   accept the observation; with an error if the first registration or the last retry fails.
 /// - **Dropping** the stream notifies the server without waiting. [`cancel`](Self::cancel) waits,
 ///   and [`forget`](Self::forget) sends nothing.
 #[must_use = "nothing is sent before the stream is polled"]
@@ -72,8 +73,9 @@ impl Observation {
         Self { stage, registered: None, fetched: None, end: None, retry_unavailable: true, unavailable: None }
     }
 
-    /// Whether to register again after a notification 5.03; true by default. If false, the 5.03 is
-    /// the last item.
+    /// Whether to retry after a notification 5.03 or a renewal without a response; true by default.
+    /// If false, the 5.03 or the error is the last item; over `coaps` the client retries for about a
+    /// minute before the error.
     ///
     /// A 5.03 to the first request, or with a Max-Age of more than an hour, is always the last item.
     ///
@@ -92,8 +94,8 @@ impl Observation {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// Returns why the stream ended. `None` before, or if the first request failed or the client
-    /// stopped.
+    /// Returns why the stream ended. `None` before, if the first request or the last retry failed,
+    /// or if the client stopped.
     #[must_use]
     pub fn end(&self) -> Option<SubscriptionEnd> {
         self.end
@@ -163,11 +165,17 @@ impl Observation {
                             let (peer, renews) = (registered.address, registered.can_reregister(end));
                             let is_error = matches!(end, End::Over(SubscriptionEnd::Error(_)));
                             let unavailable = self.unavailable.take().filter(|_| is_error);
+                            let waits = self.retry_unavailable;
                             self.stage = match (self.registered.take(), unavailable) {
                                 (Some(registered), Some(max_age)) => {
                                     Stage::Registering(Box::pin(registered.once_available(max_age)))
                                 }
-                                (Some(registered), None) if renews => Stage::Registering(Box::pin(registered.again())),
+                                (Some(registered), None) if renews => {
+                                    Stage::Registering(Box::pin(registered.again(waits)))
+                                }
+                                (Some(registered), None) if waits && is_absent(end) => {
+                                    Stage::Registering(Box::pin(registered.once_reachable()))
+                                }
                                 _ => return Poll::Ready(self.over(end, peer).map(Err)),
                             };
                         }

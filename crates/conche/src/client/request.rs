@@ -392,7 +392,7 @@ pub(super) struct Registered {
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
-/// Last pause before another attempt after a 5.03: doubling gives a server about 9 minutes, and
+/// Last pause before another attempt after a 5.03 or a renewal without a response: doubling gives a server about 9 minutes, and
 /// Max-Age and the time of the attempts in addition.
 const LAST_UNAVAILABLE_TRY: Duration = Duration::from_secs(256);
 
@@ -403,6 +403,11 @@ const MAX_UNAVAILABLE: Duration = Duration::from_secs(3600);
 pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     let max_age = response.message().content().max_age();
     (response.code() == Code::SERVICE_UNAVAILABLE && max_age <= MAX_UNAVAILABLE).then_some(max_age)
+}
+
+/// Whether the server did not respond to a renewal.
+pub(super) fn is_absent(end: End) -> bool {
+    matches!(end, End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)))
 }
 
 /// Adds up to half as much, as ACK_RANDOM_FACTOR does (RFC 7252 §4.2).
@@ -417,14 +422,12 @@ impl Registered {
         Self { subscription, prepared, address, since: Instant::now(), pause }
     }
 
-    /// A new session replaces one that ended or whose server is silent (it may have lost the
-    /// session); new EDHOC keys replace those that the server lost.
+    /// Whether to register again at once: a new session replaces one that ended or whose server is
+    /// silent (it may have lost the session); new EDHOC keys replace those that the server lost.
     pub(super) fn can_reregister(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
-            End::Over(SubscriptionEnd::Failed(Failure::TimedOut | Failure::Unreachable)) => {
-                self.prepared.name.is_some()
-            }
+            end if is_absent(end) => self.prepared.name.is_some(),
             #[cfg(feature = "edhoc")]
             End::Over(SubscriptionEnd::Failed(Failure::NotAuthenticated(_)))
             | End::Refused(conche_proto::RequestError::NotProtected(
@@ -434,20 +437,29 @@ impl Registered {
         }
     }
 
-    pub(super) async fn again(self) -> Result<(Response, Self), Error> {
-        let Self { prepared, address, .. } = self;
+    /// Registers again, at once and then with pauses: as [`once_reachable`](Self::once_reachable)
+    /// if the observation `waits` for its server, otherwise for about a minute.
+    pub(super) async fn again(self, waits: bool) -> Result<(Response, Self), Error> {
+        let Self { prepared, address, .. } = &self;
+        let address = *address;
         let mut pause = FIRST_TRY;
         loop {
             match prepared.register(address).await {
                 Ok((address, response, subscription)) => {
-                    return Ok((response, Self::new(subscription, prepared, address, FIRST_TRY)));
+                    return Ok((response, Self::new(subscription, prepared.clone(), address, FIRST_TRY)));
                 }
                 Err(error) if !error.is_timeout_or_unreachable() || pause > LAST_TRY => return Err(error),
+                Err(_) if waits => return self.once_reachable().await,
                 Err(_) => {}
             }
             prepared.pause(address, pause).await?;
             pause *= 2;
         }
+    }
+
+    /// Registers again after a renewal without a response.
+    pub(super) async fn once_reachable(self) -> Result<(Response, Self), Error> {
+        Self { pause: FIRST_TRY, ..self }.once_available(Duration::ZERO).await
     }
 
     /// Registers again after a 5.03: not before its Max-Age, and a random part later, as other

@@ -251,6 +251,69 @@ async fn a_server_that_was_restarted_is_registered_at_again() {
     assert_eq!(next_text(&mut observation).await, "9");
 }
 
+/// An observation whose server has crashed, and that server's address.
+async fn observed_until_crash(client: &Client) -> (Observation, SocketAddr) {
+    let (counter, address) = (Counter::default(), own_address());
+    let server = counter.serve(address).await;
+    let mut observation = client.observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    drop(server);
+    counter.is_observed_by(0).await;
+    (observation, address)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_when_an_observation_is_renewed_regains_its_observer() {
+    let (mut observation, address) = observed_until_crash(&Client::new()).await;
+    let again = Counter::default();
+    let returns = async {
+        // Max-Age is 60 s.
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        again.serve(address).await
+    };
+    let (_server, text) = tokio::join!(returns, next_text(&mut observation));
+    assert_eq!(text, "0");
+    again.set(9);
+    assert_eq!(next_text(&mut observation).await, "9");
+    assert_eq!(observation.end(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_crashed_for_good_is_asked_a_bounded_number_of_times() {
+    for (waits, retries) in [(true, 9), (false, 0)] {
+        let client = Client::new();
+        let (observation, _) = observed_until_crash(&client).await;
+        let mut observation = observation.retry_unavailable(waits);
+        let end = observation.next().await.expect("why it ends").expect_err("no server");
+        assert!(end.is_timeout_or_unreachable(), "{end}");
+        assert!(observation.next().await.is_none());
+        // The registration and its renewal.
+        assert_eq!(client.stats().await.exchanges, 2 + retries, "{waits}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observation_without_a_server_from_the_start_fails_at_once() {
+    let client = Client::new();
+    let mut observation = client.observe(format!("coap://{}/n", own_address()));
+    let end = observation.next().await.expect("why it ends").expect_err("no server");
+    assert!(end.is_timeout_or_unreachable(), "{end}");
+    assert!(observation.next().await.is_none());
+    assert_eq!(client.stats().await.exchanges, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observation_that_waits_for_a_crashed_server_ends_when_its_client_is_closed() {
+    let client = Client::new();
+    let (mut observation, _) = observed_until_crash(&client).await;
+    // Beyond Max-Age and all retransmissions.
+    let item = tokio::time::timeout(Duration::from_secs(300), observation.next()).await;
+    assert!(item.is_err(), "{item:?}");
+    client.close(Duration::from_secs(1)).await;
+    let end = observation.next().await.expect("why it ends").expect_err("it is closed");
+    assert!(matches!(end, Error::Stopped), "{end}");
+}
+
 // RFC 7641 §4.2 (Q111)
 #[tokio::test(start_paused = true)]
 async fn a_server_shutdown_ends_observations_with_5_03() {
