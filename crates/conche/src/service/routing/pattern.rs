@@ -60,6 +60,9 @@ impl Pattern {
 impl Segment {
     fn parse(text: &str) -> Result<Self, &'static str> {
         const HINT: &str = "braces must enclose a whole segment, as in \"/sensors/{id}\" or \"/files/{*path}\"";
+        if text.starts_with([':', '*']) {
+            return Err("a capture is written \"/{id}\" or \"/{*rest}\"");
+        }
         let is_name = |name: &str| !name.is_empty() && !name.contains(['{', '}', '*']);
         match text.strip_prefix('{').map(|text| text.strip_suffix('}')) {
             None if !text.contains(['{', '}']) => Ok(Self::Literal(text.into())),

@@ -37,6 +37,8 @@ pub struct Resource<S = ()> {
     attributes: Attributes,
     hidden: bool,
     notifier: Option<Notifier>,
+    /// A method that got a second handler.
+    doubled: Option<Code>,
 }
 
 macro_rules! methods {
@@ -70,9 +72,12 @@ methods! {
 }
 
 impl<S: Send + Sync + 'static> Resource<S> {
-    /// Answers this method with `handler`, replacing an earlier one.
+    /// Answers this method with `handler`. A second handler for a method keeps the server from
+    /// starting.
     pub fn on<Arguments>(mut self, method: Code, handler: impl Handler<Arguments, S>) -> Self {
-        self.methods.retain(|(other, _)| *other != method);
+        if self.handler(method).is_some() {
+            self.doubled.get_or_insert(method);
+        }
         self.methods.push((method, ErasedHandler::new(handler)));
         self
     }
@@ -95,16 +100,24 @@ impl<S: Send + Sync + 'static> Resource<S> {
     }
 
     pub(super) fn with_shared<S2>(self, state: &Arc<S>) -> Resource<S2> {
-        let Self { methods, others, attributes, hidden, notifier } = self;
+        let Self { methods, others, attributes, hidden, notifier, doubled } = self;
         let methods = methods.into_iter().map(|(method, handler)| (method, handler.with_state(state))).collect();
-        Resource { methods, others: others.map(|handler| handler.with_state(state)), attributes, hidden, notifier }
+        let others = others.map(|handler| handler.with_state(state));
+        Resource { methods, others, attributes, hidden, notifier, doubled }
     }
 }
 
 impl<S> Resource<S> {
     /// Returns a resource that answers every method with 4.05.
     pub fn new() -> Self {
-        Self { methods: Vec::new(), others: None, attributes: Attributes::default(), hidden: false, notifier: None }
+        Self {
+            methods: Vec::new(),
+            others: None,
+            attributes: Attributes::default(),
+            hidden: false,
+            notifier: None,
+            doubled: None,
+        }
     }
 
     /// Sets `title`: a name for humans.
@@ -176,6 +189,9 @@ impl<S> Resource<S> {
     }
 
     pub(super) fn check(&self, path: &str, captures: usize) -> Result<(), RouteError> {
+        if let Some(method) = self.doubled {
+            return Err(RouteError::Handlers { path: path.to_owned(), method });
+        }
         let misled = self.methods.iter().find_map(|(method, handler)| {
             let wanted = handler.needs().wanted_captures().filter(|wanted| *wanted != captures)?;
             Some(RouteError::captures(Some(*method), path, wanted, captures))
@@ -192,9 +208,9 @@ impl<S> Default for Resource<S> {
 
 impl<S> Clone for Resource<S> {
     fn clone(&self) -> Self {
-        let Self { methods, others, attributes, hidden, notifier } = self;
+        let Self { methods, others, attributes, hidden, notifier, doubled } = self;
         let (methods, others, attributes) = (methods.clone(), others.clone(), attributes.clone());
-        Self { methods, others, attributes, hidden: *hidden, notifier: notifier.clone() }
+        Self { methods, others, attributes, hidden: *hidden, notifier: notifier.clone(), doubled: *doubled }
     }
 }
 

@@ -23,7 +23,8 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// A route is an absolute path. A segment `{name}` matches any one segment, and a last segment
 /// `{*name}` all remaining ones, at least one; [`Path`](crate::server::Path) has their values.
 /// Literal segments precede `{name}`, and those `{*name}`. An encoded slash does not separate
-/// segments; a trailing slash adds an empty one.
+/// segments; a trailing slash adds an empty one. `:name` and `*name`, the captures of other
+/// libraries, are errors.
 ///
 /// The router answers 4.04 for a path without a route or [`fallback`](Self::fallback), 4.05 for a
 /// method without a handler, and 4.13 for a payload beyond the limit. For GET and FETCH, it
@@ -544,6 +545,14 @@ pub enum RouteError {
         path: String,
         /// The path that was added first; its captures may have other names.
         other: String,
+    },
+    /// A method has more than one handler.
+    #[error("the route {path:?} has two handlers for {method}: leave out one of them")]
+    Handlers {
+        /// The route.
+        path: String,
+        /// The method.
+        method: Code,
     },
     /// The prefix does not allow nesting.
     #[error("a router cannot be nested under {prefix:?}: {hint}")]

@@ -372,6 +372,12 @@ fn invalid_routes_are_reported_with_a_remedy() {
     let mistake = |router: Router| router.ready().expect_err("a mistake").to_string();
     let route = |path| Router::<()>::new().route(path, get(async || ""));
     assert_eq!(mistake(route("a")), r#"the route "a" is malformed: it must begin with "/""#);
+    for path in ["/:id", "/a/:id/b", "/*", "/files/*rest"] {
+        let expected = format!(r#"the route "{path}" is malformed: a capture is written "/{{id}}" or "/{{*rest}}""#);
+        assert_eq!(mistake(route(path)), expected);
+        assert_eq!(mistake(Router::new().nest(path, route("/a"))), expected);
+    }
+    assert!(route("/a:b/c*").ready().is_ok());
     for path in ["/{}", "/a{b}", "/{a", "/a}", "/{a}{b}", "/{*}", "/{**a}", "/a{*b}"] {
         assert!(mistake(route(path)).contains("braces must enclose a whole segment"), "{path}");
     }
@@ -401,6 +407,18 @@ fn an_attribute_whose_name_would_end_a_link_keeps_the_server_from_starting() {
         );
     }
     assert!(with("x-y.z_9").is_ok());
+}
+
+#[test]
+fn a_second_handler_for_a_method_is_reported() {
+    let twice = get(async || "first").put(async || ()).get(async || "second");
+    let layered = get(async |State(_): State<u8>| "first")
+        .layer(from_fn(async |request, next: Next| next.run(request).await))
+        .get(async || "second");
+    for resource in [twice, layered.with_state(7)] {
+        let mistake = Router::<()>::new().route("/a", resource.clone()).ready().expect_err("a mistake");
+        assert_eq!(mistake.to_string(), r#"the route "/a" has two handlers for GET: leave out one of them"#);
+    }
 }
 
 #[test]
