@@ -457,7 +457,7 @@ pub enum BindError {
     #[error(transparent)]
     Workers(#[from] WorkersError),
     /// The address cannot be parsed or resolved.
-    #[error("the address to listen on cannot be resolved: {0}")]
+    #[error("the address to listen on cannot be resolved: {0}{hint}", hint = port_hint(.0))]
     Resolve(io::Error),
     /// The name resolves to no address.
     #[error("the name to listen on has no address")]
@@ -470,6 +470,16 @@ pub enum BindError {
         /// The operating system's error.
         cause: io::Error,
     },
+}
+
+/// Text is invalid input only if no port number follows its last colon.
+fn port_hint(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::InvalidInput => {
+            "; its port is missing or no number: write HOST:PORT, such as \"127.0.0.1:5683\" or \"[::1]:5683\""
+        }
+        _ => "",
+    }
 }
 
 /// Reason why a server cannot have several workers.

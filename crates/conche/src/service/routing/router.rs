@@ -578,8 +578,9 @@ pub enum RouteError {
     },
     /// Handler and route differ in their number of captures.
     #[error(
-        "the handler of {what} takes {wanted} captured segments, but the route has {there}: take all of them at once, \
-         in the order of the route, as in Path((a, b)): Path<(A, B)>"
+        "the handler of {what} takes {wanted} captured segment{}, but the route has {there}: take all of them at once, \
+         in the order of the route, as in Path((a, b)): Path<(A, B)>",
+        plural(*.wanted)
     )]
     Captures {
         /// The handler's method and route.
@@ -589,6 +590,16 @@ pub enum RouteError {
         /// Captures of the route.
         there: usize,
     },
+    /// The handler takes captures, but its route has none.
+    #[error("the handler of {what} takes {wanted} captured segment{}, but the route has none: {hint}", plural(*.wanted))]
+    NoCaptures {
+        /// The handler's method and route.
+        what: String,
+        /// Captures that the handler takes.
+        wanted: usize,
+        /// The correction.
+        hint: String,
+    },
 }
 
 impl RouteError {
@@ -597,8 +608,23 @@ impl RouteError {
             Some(method) => format!("{method} {path:?}"),
             None => format!("the fallback under {path:?}"),
         };
-        Self::Captures { what, wanted, there }
+        match (there, method) {
+            (0, Some(_)) => {
+                let names: String = match wanted {
+                    1 => "/{name}".to_owned(),
+                    _ => (1..=wanted).map(|number| format!("/{{name{number}}}")).collect(),
+                };
+                let hint = format!("write it as {:?}, or remove Path", path.trim_end_matches('/').to_owned() + &names);
+                Self::NoCaptures { what, wanted, hint }
+            }
+            (0, None) => Self::NoCaptures { what, wanted, hint: "remove Path".to_owned() },
+            _ => Self::Captures { what, wanted, there },
+        }
     }
+}
+
+fn plural(number: usize) -> &'static str {
+    if number == 1 { "" } else { "s" }
 }
 
 fn first(path: &str, other: &str) -> String {

@@ -427,10 +427,26 @@ fn a_handler_that_takes_other_captures_than_its_route_has_is_reported() {
     let one = || put(async |_: Query, Path(_): Path<u8>| ());
     assert_eq!(
         mistake(Router::new().nest("/{a}", Router::new().route("/{b}", one()))),
-        "the handler of PUT \"/{a}/{b}\" takes 1 captured segments, but the route has 2: take all of them at once, \
+        "the handler of PUT \"/{a}/{b}\" takes 1 captured segment, but the route has 2: take all of them at once, \
          in the order of the route, as in Path((a, b)): Path<(A, B)>"
     );
-    assert!(mistake(Router::new().route("/a", one())).contains("the route has 0"));
-    assert!(mistake(Router::new().fallback(async |_: Path<String>| "")).contains("fallback"));
+    for (path, written) in [("/nopath", "/nopath/{name}"), ("/", "/{name}")] {
+        assert_eq!(
+            mistake(Router::new().route(path, one())),
+            format!(
+                "the handler of PUT {path:?} takes 1 captured segment, but the route has none: write it as \
+                 {written:?}, or remove Path"
+            )
+        );
+    }
+    let two = put(async |Path((_, _)): Path<(u8, u8)>| ());
+    let mistaken = mistake(Router::new().route("/a", two));
+    assert!(
+        mistaken.contains(r#"takes 2 captured segments, but the route has none: write it as "/a/{name1}/{name2}""#)
+    );
+    assert_eq!(
+        mistake(Router::new().fallback(async |_: Path<String>| "")),
+        "the handler of the fallback under \"/\" takes 1 captured segment, but the route has none: remove Path"
+    );
     assert!(Router::<()>::new().route("/{a}/{b}", get(async || "not interested")).ready().is_ok());
 }

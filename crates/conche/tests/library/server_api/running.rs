@@ -28,3 +28,11 @@ fn waiting_for_a_server_of_an_ended_runtime_returns_the_error_each_time() {
         assert_eq!(second.block_on(server.wait()), Err(Stopped::Runtime));
     }
 }
+
+#[tokio::test]
+async fn an_address_without_a_port_is_refused_with_the_right_form() {
+    for address in ["127.0.0.1", "localhost", "127.0.0.1:coap"] {
+        let error = Server::builder().bind(address).await.expect_err("no port").to_string();
+        assert!(error.contains("its port is missing or no number: write HOST:PORT, such as"), "{error}");
+    }
+}
