@@ -44,6 +44,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    args.endpoint.check_destination(&args.uri)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let outcome = runtime::run(&runtime, async {
@@ -92,7 +93,7 @@ const COLUMNS: &[(&str, &str)] =
     &[("title", "title"), ("rt", "type (rt)"), ("if", "interface (if)"), ("ct", "format (ct)"), ("sz", "size (sz)")];
 
 fn table(links: &[Link<'_>]) -> Grid {
-    let has = |name: &str| links.iter().any(|link| link.attribute(name).is_some());
+    let has = |name: &str| links.iter().any(|link| link.value(name).is_some_and(|value| !value.text().is_empty()));
     let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();
     let is_other = |name: &str| COLUMNS.iter().all(|(column, _)| !column.eq_ignore_ascii_case(name));
     let others = links.iter().any(|link| link.attributes().any(|attribute| is_other(attribute.name)));

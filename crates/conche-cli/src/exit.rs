@@ -61,10 +61,10 @@ pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'st
 fn print_error(error: &anyhow::Error, json: bool) -> u8 {
     let (status, hint) = (status(error), hint(error));
     if json {
-        print_object(status, &format!("{error:#}"), hint);
+        print_object(status, &text(error), hint);
         return status;
     }
-    show::note(format_args!("conche: {}", show::escape_lines(&format!("{error:#}"))));
+    show::note(format_args!("conche: {}", show::escape_lines(&text(error))));
     if let Some(hint) = hint {
         show::note(format_args!("hint: {hint}"));
     }
@@ -105,6 +105,14 @@ fn print_object(status: u8, error: &str, hint: Option<&str>) {
     let _ = json::write(&Object { schema: 1, error, kind, status, hint }, &mut io::stderr().lock());
 }
 
+fn text(error: &anyhow::Error) -> String {
+    match library(error) {
+        // The library's text names a method; the hint names the option.
+        Some(Error::Group { peer }) => format!("{peer} is a multicast address"),
+        _ => format!("{error:#}"),
+    }
+}
+
 fn library(error: &anyhow::Error) -> Option<&Error> {
     let reported = || error.downcast_ref().map(|Reported(error)| error);
     error.downcast_ref().or_else(reported).or_else(|| error.downcast_ref().map(|Plain(error)| error))
@@ -112,7 +120,15 @@ fn library(error: &anyhow::Error) -> Option<&Error> {
 
 /// Returns the usual cause, if the error does not state it.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    of_address(error).or_else(|| of_plain(error.downcast_ref()?)).or_else(|| of_library(library(error)?))
+    of_address(error)
+        .or_else(|| of_plain(error.downcast_ref()?))
+        .or_else(|| of_no_answer(error))
+        .or_else(|| of_library(library(error)?))
+}
+
+fn of_no_answer(error: &anyhow::Error) -> Option<&'static str> {
+    error.downcast_ref::<NoAnswer>()?;
+    trace::unreachable_kind().map(|kind| of_unreachable(Some(kind)))
 }
 
 fn of_plain(Plain(error): &Plain) -> Option<&'static str> {

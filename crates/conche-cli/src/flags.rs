@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::builder::RangedU64ValueParser;
 use conche::client::ClientRole;
-use conche::{Builder, ContentFormat};
+use conche::uri::Host;
+use conche::{Builder, ContentFormat, Error, Uri};
 use conche_lab::units::Span;
 
-use crate::error::ArgumentError;
+use crate::error::{ArgumentError, UsageError};
 use crate::formats;
 use crate::option::{self, RawOption};
 
@@ -68,6 +69,26 @@ impl Endpoint {
             None => builder,
         }
     }
+
+    /// Refuses the unspecified address, and a link-local one without an interface.
+    pub fn check_destination(&self, uri: &str) -> anyhow::Result<()> {
+        let uri: Uri = uri.parse().map_err(Error::from)?;
+        let problem = match uri.host() {
+            Host::Address(IpAddr::V4(address)) if address.is_unspecified() => {
+                "0.0.0.0 is no destination; try 127.0.0.1".to_owned()
+            }
+            Host::Address(IpAddr::V6(address)) if address.is_unspecified() => {
+                "[::] is no destination; try [::1]".to_owned()
+            }
+            // A socket that is bound to a link-local address has its interface.
+            Host::Address(IpAddr::V6(address)) if address.is_unicast_link_local() && self.bind.is_none() => {
+                let scheme = if uri.is_secured() { "coaps" } else { "coap" };
+                format!("a link-local address needs an interface, as in {scheme}://[{address}%eth0]/")
+            }
+            _ => return Ok(()),
+        };
+        Err(UsageError(problem).into())
+    }
 }
 
 /// Parses a time above 0: seconds, as for libcoap and ping, or a number with a unit.
@@ -102,6 +123,26 @@ mod tests {
         for wrong in ["0", "-1", "0s", "1e30", "NaN", "5 apples", ""] {
             assert!(parse_time(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_destination_is_an_address_of_a_host_on_a_known_interface() {
+        let refusal = |uri, bind: Option<&str>| {
+            let bind = bind.map(|bind| parse_local(bind).expect("an address"));
+            let endpoint = Endpoint { bind, retry_unreachable: false };
+            endpoint.check_destination(uri).err().map(|error| error.to_string())
+        };
+        for (uri, text) in [
+            ("coap://0.0.0.0/", "0.0.0.0 is no destination; try 127.0.0.1"),
+            ("coap://[::]/", "[::] is no destination; try [::1]"),
+            ("coap://[fe80::1]/", "a link-local address needs an interface, as in coap://[fe80::1%eth0]/"),
+        ] {
+            assert_eq!(refusal(uri, None).as_deref(), Some(text), "{uri}");
+        }
+        for uri in ["coap://127.0.0.1/", "coap://[::1]/", "coap://[fe80::1%lo]/", "coap://localhost/"] {
+            assert_eq!(refusal(uri, None), None, "{uri}");
+        }
+        assert_eq!(refusal("coap://[fe80::1]/", Some("[fe80::2%1]:0")), None);
     }
 
     #[test]

@@ -78,7 +78,7 @@ struct Global {
     /// Print only errors on standard error.
     #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
-    /// Print JSON: an object per line, with a "schema" version.
+    /// Print JSON: an object per line, with a "schema" version; errors on standard error.
     #[arg(long, global = true, display_order = LAST)]
     json: bool,
 }

@@ -49,6 +49,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     one_host(&args.uri)?;
+    args.endpoint.check_destination(&args.uri)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;
     let mut statistics = Statistics::default();
@@ -240,7 +241,7 @@ impl fmt::Display for Statistics {
         let lost = if sent == 0 { 0.0 } else { 100.0 * (sent - answered) as f64 / sent as f64 };
         let elapsed = self.first.map(|first| first.elapsed()).unwrap_or_default();
         let pings = if sent == 1 { "ping" } else { "pings" };
-        write!(f, "{sent} {pings}, {answered} answered, {lost:.0} % not, {:.1} s", elapsed.as_secs_f64())?;
+        write!(f, "{sent} {pings}, {answered} answered, {lost:.0} % unanswered, {:.1} s", elapsed.as_secs_f64())?;
         if let Some(Rtt { min, avg, max, mdev }) = rtt_ms {
             write!(f, "\nRTT min/avg/max/mdev = {min:.3}/{avg:.3}/{max:.3}/{mdev:.3} ms")?;
         }
@@ -267,7 +268,7 @@ mod tests {
             statistics.end(answer);
         }
         let text = statistics.to_string();
-        for part in ["5 pings, 4 answered, 20 % not", "= 10.000/20.000/30.000/8.165 ms", "\n1 answered after"] {
+        for part in ["5 pings, 4 answered, 20 % unanswered", "= 10.000/20.000/30.000/8.165 ms", "\n1 answered after"] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
     }
@@ -277,7 +278,7 @@ mod tests {
         let mut statistics = Statistics::default();
         statistics.start(Instant::now());
         statistics.end(None);
-        assert!(statistics.to_string().starts_with("1 ping, 0 answered, 100 % not"));
+        assert!(statistics.to_string().starts_with("1 ping, 0 answered, 100 % unanswered"));
         assert!(statistics.summary().rtt_ms.is_none());
     }
 }

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use conche::Code;
 use conche::client::{GroupResponses, Response};
 use conche::watch::EventLog;
+use conche::{Code, Error, Uri};
 
 use super::{Args, render};
 use crate::Global;
-use crate::error::{Interrupted, NoAnswer};
+use crate::error::{Interrupted, NoAnswer, UsageError};
 use crate::runtime;
 
 /// Default of `--timeout`: members respond within their leisure, which is 5 s by default.
@@ -17,6 +17,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(method: Code, args: &Args, global: &Global) -> anyhow::Result<()> {
     args.message.check(method)?;
+    if args.uri.parse::<Uri>().map_err(Error::from)?.is_secured() {
+        return Err(UsageError("a group cannot be asked over DTLS: use coap://".to_owned()).into());
+    }
     let payload = args.message.payload.read(true)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;

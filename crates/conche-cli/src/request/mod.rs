@@ -123,6 +123,7 @@ pub struct Args {
 
 impl Args {
     fn client(&self, records: &Records, global: &Global) -> anyhow::Result<Client> {
+        self.endpoint.check_destination(&self.uri)?;
         let client = self.credentials.of(self.control.of(Client::builder()), &self.uri, global)?;
         let client = self.endpoint.of(client).body_limit(LARGEST).block_size(self.message.block.unwrap_or_default());
         let client = if self.message.q_block { client.q_block(QBlock::default()) } else { client };

@@ -99,6 +99,13 @@ struct Json<'a> {
     payload: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_hex: Option<String>,
+    /// `None` for a notification, which has no exchange of its own.
+    #[serde(flatten)]
+    course: Option<JsonCourse>,
+}
+
+#[derive(Serialize)]
+struct JsonCourse {
     acknowledged_after_ms: f64,
     elapsed_ms: f64,
     queued_ms: f64,
@@ -139,7 +146,7 @@ pub fn json(
         schema: 1,
         method: method.description().unwrap_or_default(),
         uri,
-        time_s: time.map(|time| time.as_secs_f64()),
+        time_s: time.map(|time| microseconds(time) / 1e6),
         from: response.from().to_string(),
         code: format!("{:?}", response.code()),
         options: options.collect(),
@@ -149,14 +156,21 @@ pub fn json(
         output: output.map(Path::to_string_lossy),
         payload_hex: (text.is_err() && output.is_none()).then(|| hexadecimal::encode(response.payload())),
         payload: text.ok().filter(|_| output.is_none()),
-        acknowledged_after_ms: milliseconds(response.acknowledged_after()),
-        elapsed_ms: milliseconds(course.elapsed),
-        queued_ms: milliseconds(course.queued),
-        retransmissions: response.retransmissions(),
+        course: (!course.elapsed.is_zero()).then(|| JsonCourse {
+            acknowledged_after_ms: milliseconds(response.acknowledged_after()),
+            elapsed_ms: milliseconds(course.elapsed),
+            queued_ms: milliseconds(course.queued),
+            retransmissions: response.retransmissions(),
+        }),
     };
     json::print(&json)
 }
 
+/// A whole number.
+fn microseconds(span: Duration) -> f64 {
+    (span.as_secs_f64() * 1e6).round()
+}
+
 fn milliseconds(span: Duration) -> f64 {
-    span.as_secs_f64() * 1e3
+    microseconds(span) / 1e3
 }

@@ -41,3 +41,10 @@ async fn each_response_of_a_group_is_shown_with_its_source() {
     let host = ask(vec![format!("coap://127.0.0.1:{port}/name")]).await;
     assert_eq!(host.status, Some(2), "{}", host.stderr);
 }
+
+#[tokio::test]
+async fn a_group_cannot_be_asked_over_dtls() {
+    let ended = ask(vec![format!("coaps://{GROUP}/name")]).await;
+    assert_eq!(ended.status, Some(2));
+    assert_eq!(ended.stderr, "conche: a group cannot be asked over DTLS: use coap://\n");
+}

@@ -33,6 +33,8 @@ fn as_json_each_state_is_an_object() {
     for state in &states {
         assert!(state["schema"] == 1 && state["code"] == "2.05" && state["payload"].is_string(), "{state}");
     }
+    let measured: Vec<bool> = states.iter().map(|state| state["elapsed_ms"].is_f64()).collect();
+    assert_eq!(measured, [true, false], "a notification has no exchange of its own: {states:?}");
     let times: Vec<f64> = states.iter().filter_map(|state| state["time_s"].as_f64()).collect();
     assert!(times.len() == 2 && times[0] >= 0.0 && times.is_sorted(), "{times:?}");
 }
