@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+// ANCHOR: imports
 use conche::security::{Identity, Secret, SessionEvent};
+// ANCHOR_END: imports
 use conche::server::get;
 use conche::{Client, Server};
 use tokio::sync::mpsc;

@@ -6,7 +6,9 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use conche::server::{Json, Next, Path, Rejection, Request, Response, Router, State, from_fn, get};
+use conche::server::{
+    Accept, Json, Next, Path, Rejection, Request, Response, Router, State, from_fn, get,
+};
 use conche::{Client, Code, ContentFormat, Server};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +50,14 @@ async fn write(
 
 // ANCHOR_END: handlers
 
+// ANCHOR: offer
+async fn count(State(rooms): State<Rooms>, accept: Accept) -> Response {
+    let count = rooms.with(|rooms| rooms.len());
+    let (text, json) = (format!("{count} rooms"), format!(r#"{{"rooms":{count}}}"#));
+    Response::offer(accept, [(ContentFormat::TEXT_PLAIN, text), (ContentFormat::JSON, json)])
+}
+// ANCHOR_END: offer
+
 // ANCHOR: router
 /// A layer that makes GET responses cacheable for ten seconds.
 async fn cached(request: Request, next: Next) -> Response {
@@ -59,6 +69,7 @@ async fn cached(request: Request, next: Next) -> Response {
 fn router() -> Router {
     let rooms = Router::new()
         .route("/", get(list))
+        .route("/count", get(count))
         .route("/{room}", get(read).put(write).format(ContentFormat::JSON));
     Router::new().nest("/rooms", rooms).layer(from_fn(cached)).with_state(Rooms::default())
 }
@@ -66,7 +77,9 @@ fn router() -> Router {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // ANCHOR: server
     let server = Server::builder().router(router()).bind("127.0.0.1:0").await?;
+    // ANCHOR_END: server
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
     let client = Client::new();
 
@@ -90,6 +103,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(response.option(conche::OptionNumber::MAX_AGE), Some(&[10][..]));
 
     assert_eq!(client.get(uri("/rooms")).await?.text()?, r#"["kitchen"]"#);
+    let count = client.get(uri("/rooms/count")).accept(ContentFormat::JSON).await?;
+    assert_eq!(count.text()?, r#"{"rooms":1}"#);
     assert_eq!(client.get(uri("/rooms/cellar")).await?.code(), Code::NOT_FOUND);
 
     server.shutdown(Duration::from_secs(1)).await;

@@ -22,8 +22,10 @@ use super::{get_text, read, request, service};
 
 #[tokio::test(start_paused = true)]
 async fn the_timeout_of_tower_ends_a_handler_and_its_error_becomes_a_response() {
+    // ANCHOR: handle_error
     let late = handle_error(|error: BoxError| (Code::SERVICE_UNAVAILABLE, error.to_string()));
     let layers = ServiceBuilder::new().layer(late).layer(TimeoutLayer::new(Duration::from_secs(5)));
+    // ANCHOR_END: handle_error
     let sleep = |seconds| {
         get(move || async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
