@@ -78,7 +78,9 @@ struct Global {
     /// Print only errors on standard error.
     #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
-    /// Print JSON: an object per line, with a "schema" version; errors on standard error.
+    /// Print JSON: an object per line, with a "schema" version.
+    ///
+    /// Errors are objects on standard error.
     #[arg(long, global = true, display_order = LAST)]
     json: bool,
 }
