@@ -52,7 +52,6 @@ impl RunTrace {
         experiment.document().cells().first().map_or(Ok(()), |cell| self.nodes(&cell.scenario).map(drop))
     }
 
-    /// Returns the names of the chosen nodes.
     fn nodes(&self, scenario: &Scenario) -> anyhow::Result<BTreeSet<String>> {
         let mut chosen = BTreeSet::new();
         for nodes in &self.trace_node {
@@ -145,7 +144,6 @@ fn sole<T>(observer: Option<Rc<RefCell<T>>>) -> Option<T> {
     observer.and_then(Rc::into_inner).map(RefCell::into_inner)
 }
 
-/// Writes endpoints' events; the names of nodes are their addresses.
 struct Events {
     log: Option<EventLogWriter<File, String>>,
     nodes: Vec<Node>,

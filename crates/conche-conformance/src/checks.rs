@@ -132,7 +132,7 @@ impl fmt::Display for Violation {
 /// Runs all checks that apply, and returns the violated ones.
 pub fn violations<C: Controller>(controller: &C, features: &Features, bounds: Bounds) -> Vec<Violation> {
     let run = |check: Check| {
-        let problem = quiet::caught(|| check.run(controller, bounds)).err()?;
+        let problem = quiet::panic_message(|| check.run(controller, bounds))?;
         Some(Violation { check, problem })
     };
     Check::ALL.into_iter().filter(|check| check.exemption(features).is_none()).filter_map(run).collect()

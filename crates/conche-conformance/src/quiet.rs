@@ -27,15 +27,13 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Runs `work`, and returns the message of its panic.
-pub(crate) fn caught(work: impl FnOnce()) -> Result<(), String> {
-    let outcome = quietly(|| panic::catch_unwind(AssertUnwindSafe(work)));
-    outcome.map_err(|payload| {
-        let text = match payload.downcast::<String>() {
-            Ok(text) => *text,
-            Err(payload) => payload.downcast_ref::<&str>().copied().unwrap_or("it panicked").to_owned(),
-        };
-        text + &place()
-    })
+pub(crate) fn panic_message(work: impl FnOnce()) -> Option<String> {
+    let payload = quietly(|| panic::catch_unwind(AssertUnwindSafe(work))).err()?;
+    let text = match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast_ref::<&str>().copied().unwrap_or("it panicked").to_owned(),
+    };
+    Some(text + &place())
 }
 
 /// Returns the place of the last silenced panic, as in `, at src/lib.rs:7`, and forgets it; empty

@@ -16,7 +16,6 @@ pub(crate) struct SchemeValue<'a> {
     pub(crate) scheme: &'a str,
     /// The row without the scheme.
     pub(crate) cell: String,
-    /// Labels of the cell by the names of their axes.
     pub(crate) labels: Vec<(String, String)>,
     pub(crate) value: &'a MeasuredValue,
 }
@@ -77,7 +76,7 @@ pub(crate) fn row_labels<'a>(
     }
 }
 
-/// Returns the scenario's schemes in its order, then other controllers.
+/// The scenario's schemes come first, in its order.
 pub(crate) fn scheme_names(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = own_schemes(study).into_iter().map(str::to_owned).collect();
     for value in scheme_values(study).iter().filter(|value| value.is_alone()) {
@@ -109,7 +108,6 @@ pub(crate) fn columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'
     }
 }
 
-/// Returns the primary columns, then all others.
 pub(crate) fn main_columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'a str> {
     let columns = columns(study, cells);
     let is_measured = |column: &&str| cells.iter().any(|cell| cell.value.column == *column);
@@ -130,13 +128,12 @@ pub(crate) fn domain(study: &Study, value: &MeasuredValue) -> (f64, f64) {
     if is_bounded { (low, high) } else { (f64::NEG_INFINITY, f64::INFINITY) }
 }
 
-/// Cuts off the impossible part of an interval, which is symmetric around the value.
+/// Cuts off the impossible part of a symmetric interval.
 pub(crate) fn possible(study: &Study, value: &MeasuredValue, interval: Interval) -> Interval {
     let (low, high) = domain(study, value);
     Interval { low: interval.low.max(low), high: interval.high.min(high) }
 }
 
-/// Returns a value with an interval of possible values.
 pub(crate) fn bounded(study: &Study, value: &MeasuredValue) -> MeasuredValue {
     MeasuredValue { ci95: value.ci95.map(|interval| possible(study, value, interval)), ..value.clone() }
 }
@@ -148,12 +145,10 @@ pub(crate) fn primary_columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -
     main.into_iter().take(count.max(1)).collect()
 }
 
-/// Returns whether higher or lower values of a column are better, if known.
 pub(crate) fn better(study: &Study, item: &str, column: &str) -> Option<Better> {
     definition(study, item, column).and_then(Value::better)
 }
 
-/// A cell with its controllers' extreme values.
 pub(crate) struct Contrast<'a> {
     pub(crate) cell: &'a str,
     pub(crate) high: &'a SchemeValue<'a>,

@@ -5,9 +5,9 @@
 pub struct Effort {
     /// Uses few replications, and the `quick` values.
     pub quick: bool,
-    /// Replications per cell, instead of the scenario's.
+    /// Replications per cell.
     pub runs: Option<u32>,
-    /// Seed, in place of the scenario's.
+    /// Seed.
     pub seed: Option<u64>,
     /// Schemes or controllers to run; empty for all schemes.
     pub controllers: Vec<String>,

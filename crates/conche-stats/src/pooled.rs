@@ -81,7 +81,6 @@ impl Pooled {
         Some(self.bootstrap(shares, resamples, seed))
     }
 
-    /// Returns the percentiles of one replication.
     fn of_run(&self, run: u32, shares: &[f64]) -> Vec<f64> {
         let own: Vec<u64> = self.sorted.iter().filter(|(_, of)| *of == run).map(|(value, _)| *value).collect();
         shares.iter().map(|share| percentile(&own, *share)).collect()
@@ -119,7 +118,6 @@ impl Pooled {
     }
 }
 
-/// The order statistics of a resample, ascending.
 #[derive(Clone)]
 struct Walk<'a> {
     sorted: std::slice::Iter<'a, (u64, u32)>,

@@ -24,7 +24,6 @@ const CONNECTIONS: usize = 64;
 /// Maximum bytes of a request that are read before the answer.
 const REQUEST: usize = 8192;
 
-/// End of a request's header.
 const END: &[u8] = b"\r\n\r\n";
 
 /// Maximum time of a connection.

@@ -17,7 +17,6 @@ const MOST_NAMES: usize = 3;
 
 /// Cells ranked by the primary value with the largest difference.
 pub(super) struct Telling<'a> {
-    /// Primary columns, at least one if there are values.
     columns: Vec<&'a str>,
     cells: &'a [SchemeValue<'a>],
     contrasts: Vec<Contrast<'a>>,
@@ -69,7 +68,6 @@ impl<'a> Telling<'a> {
         self.of_timelines.get(cell).copied().unwrap_or(usize::MAX)
     }
 
-    /// Returns the highest and the lowest value of the first cell.
     pub(super) fn first(&self) -> Option<&Contrast<'a>> {
         self.contrasts.first()
     }

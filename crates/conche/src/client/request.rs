@@ -392,8 +392,7 @@ pub(super) struct Registered {
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
-/// Last pause before another attempt after a 5.03 or a renewal without a response: doubling gives a server about 9 minutes, and
-/// Max-Age and the time of the attempts in addition.
+/// Doubling gives a server about 9 minutes beside Max-Age and the attempts.
 const LAST_UNAVAILABLE_TRY: Duration = Duration::from_secs(256);
 
 /// A longer Max-Age of a 5.03 ends an observation.

@@ -18,7 +18,6 @@ const SCHEMA: &str = "https://github.com/conche/conche/blob/main/docs/event-log.
 /// Paths with a last logged state. Beyond it all are logged again.
 const PATHS: usize = 4096;
 
-/// RFC 7464 §2.2.
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 /// Writes an event log in the calling thread, without a queue: for a program with a clock of its
@@ -48,7 +47,6 @@ pub struct LoggedEvent<'a, P> {
     pub datagram: &'a [u8],
 }
 
-/// The header's variable members.
 pub(super) struct LogStart<'a> {
     pub(super) vantage_point: VantagePoint,
     pub(super) title: Option<&'a str>,
@@ -220,7 +218,6 @@ struct PeerData<P, D> {
     what: D,
 }
 
-/// Data of `coap:message_sent`, `coap:message_received` and `coap:message_dropped`.
 #[derive(Serialize, Default)]
 struct MessageData {
     #[serde(skip_serializing_if = "Option::is_none")]
