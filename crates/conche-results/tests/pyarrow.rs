@@ -112,7 +112,7 @@ fn types_values_and_nulls_are_read_in_every_row_group() {
         "
 f = pq.ParquetFile(d / 'exchanges.parquet')
 text, number, real = pa.string(), pa.int32(), pa.float64()
-common = [('paper', text, False), ('part', text, True), ('axis.clients', pa.int64(), True), ('axis.delay_s', real, True),
+common = [('scenario', text, False), ('part', text, True), ('axis.clients', pa.int64(), True), ('axis.delay_s', real, True),
           ('mix', text, True), ('scheme', text, False), ('replication', number, False), ('seed', pa.uint64(), False)]
 def schema(columns, common=common):
     return pa.schema([pa.field(*column) for column in common + columns])
@@ -130,7 +130,7 @@ for group, count, replication in [(0, 70000, 1), (1, 3, 0)]:
     rows = f.read_row_group(group).to_pylist()
     assert len(rows) == count
     for n, row in enumerate(rows):
-        assert row == {'paper': 'small', 'part': None, 'axis.clients': 2 if replication == 0 else None,
+        assert row == {'scenario': 'small', 'part': None, 'axis.clients': 2 if replication == 0 else None,
             'axis.delay_s': 0.4 if replication == 0 else None, 'mix': None, 'scheme': 'CoCoA+ \u{fc}', 'replication': replication, 'seed': 2**64 - 1 - replication, 'traffic': 'gets',
             'client': f'client[{n}]', 'server': 'server', 'start_s': n, 'end_s': n + 0.1, 'transmissions': 2, 'unnecessary': 1,
             'outcome': 'failed' if n % 3 == 1 else 'answered', 'rtt_s': None if n % 3 == 1 else n / 7}, (n, row)
