@@ -8,19 +8,25 @@ use conche_results::{CellId, Scenario, Timeline};
 
 use crate::series::RunSeries;
 
+/// One experiment with its results.
 pub struct Study {
+    /// Name, title, extent and seed.
     pub about: Scenario,
-    /// Scenario, with tables, claims and plots; `None` if the directory does not have it.
+    /// Scenario, if the directory has it.
     pub experiment: Option<Experiment>,
+    /// Measured values, in order.
     pub values: Vec<MeasuredValue>,
+    /// Values of each run.
     pub runs: Runs,
+    /// Timelines of exchanges, by cell and scheme.
     pub(crate) timelines: Vec<CellTimeline>,
     /// Samples of one column, by row and column of their values.
     pub(crate) samples: Samples,
     /// Cell and replication of each run that the journal has.
     pub(crate) kept: HashSet<(CellId, u32)>,
+    /// Time series of the first replication.
     pub(crate) series: Vec<RunSeries>,
-    /// Names of the cells of rows, as timelines have them.
+    /// Timeline names of rows.
     pub(crate) cells: HashMap<String, String>,
 }
 
@@ -50,9 +56,11 @@ impl std::fmt::Debug for Study {
     }
 }
 
+/// The values of single runs, by row and column.
 #[derive(Clone, Debug, Default)]
 pub struct Runs(HashMap<String, HashMap<String, Vec<(u32, f64)>>>);
 
+/// The timeline of an exchange in a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct CellTimeline {
     pub(crate) cell: CellId,
@@ -84,6 +92,7 @@ impl Runs {
 /// Of larger samples, quantiles are kept.
 const MOST_OF_A_RUN: usize = 512;
 
+/// Pooled samples of the drawn column, by row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
     pub(crate) column: Option<String>,

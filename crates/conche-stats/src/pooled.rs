@@ -231,8 +231,6 @@ mod tests {
         assert_ne!(pooled.intervals(&[0.5], 200, 1), pooled.intervals(&[0.5], 200, 2));
     }
 
-    /// Returns the share of intervals that contain the percentile, of replications that differ by a
-    /// normal effect as large as the scatter within them.
     fn coverage(replications: u32, share: f64, intervals: impl Fn(&Pooled) -> Vec<Interval>) -> f64 {
         const TRIALS: u32 = 500;
         let mut random = Pcg64Mcg::new(7);

@@ -59,7 +59,6 @@ impl<'a> Telling<'a> {
         Self { columns, cells, contrasts, ranks, of_timelines }
     }
 
-    /// Returns a cell's rank, from 0; unknown ones come last.
     pub(super) fn rank(&self, cell: &str) -> usize {
         self.ranks.get(cell).copied().unwrap_or(usize::MAX)
     }
