@@ -50,7 +50,7 @@ fn in_every_paper(project: &Project) -> Result<()> {
     let arguments = ["reproduce", "--json", "--runs", "1", "--quick", "--controllers", "twice-peak"];
     let figures = Command::new(&example.to_string_lossy(), arguments).output(project)?;
     for paper in PAPERS {
-        let of_paper = format!("\"paper\":\"{paper}\"");
+        let of_paper = format!("\"scenario\":\"{paper}\"");
         if !figures.lines().any(|line| line.contains(&of_paper) && line.contains("twice-peak")) {
             bail!("{paper} has no figure of a program's own controller");
         }
