@@ -3,19 +3,12 @@
 use conche_lab::scenario::Unit;
 use conche_lab::table::number;
 
-use super::draw::CHARACTER;
-use super::scale::label;
+use super::axes::{Axes, Axis, TICKS};
 use super::{COLOURS, Csv, Scale, key, shape};
 use crate::html::{Html, Px};
 use crate::unit::{domain, symbol};
 
-const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 270.0;
-const LEFT: f64 = 44.0;
-const RIGHT: f64 = WIDTH - 12.0;
-const TOP: f64 = 26.0;
-const BOTTOM: f64 = HEIGHT - 38.0;
-const TICKS: u32 = 5;
 /// Larger factors have a logarithmic axis.
 const LINEAR: f64 = 30.0;
 /// More cannot be seen.
@@ -89,52 +82,22 @@ impl Distribution {
     fn drawing(&self, html: &mut Html) {
         let values = || self.curves.iter().flat_map(|curve| curve.points.iter().map(|(value, _)| *value));
         let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-        let x =
-            Scale::over(values(), least > 0.0 && most > LINEAR * least, false, TICKS).between(LEFT + 4.0, RIGHT - 8.0);
+        let x = Scale::over(values(), least > 0.0 && most > LINEAR * least, false, TICKS);
         let (low, high) = domain(self.unit);
         let x = if least >= low && most <= high { x.within(low, high) } else { x };
-        let y = Scale::over([0.0, 100.0].into_iter(), false, true, TICKS).between(BOTTOM, TOP);
-        html.write(format_args!("<svg class=\"drawn\" role=img viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-label=\""));
-        html.text(&self.title).raw("\"><text class=axis x=\"2\" y=\"13\">share of values (%)</text>");
-        for tick in y.ticks(TICKS) {
-            let at = y.at(tick);
-            html.write(format_args!(
-                "<path class=grid d=\"M{LEFT} {}H{RIGHT}\"/><text x=\"{}\" y=\"{}\" text-anchor=end>{}</text>",
-                Px(at),
-                Px(LEFT - 5.0),
-                Px(at + 4.0),
-                label(tick)
-            ));
-        }
-        html.write(format_args!("<path class=base d=\"M{LEFT} {}H{RIGHT}\"/>", Px(BOTTOM)));
-        let mut free_from = f64::NEG_INFINITY;
-        for tick in x.ticks(TICKS) {
-            let (at, name) = (x.at(tick), label(tick));
-            let half = CHARACTER * name.chars().count() as f64 / 2.0;
-            if at - half < free_from || at + half > WIDTH {
-                continue;
-            }
-            free_from = at + half + 4.0;
-            html.write(format_args!(
-                "<path class=tick d=\"M{0} {1}v4\"/><text x=\"{0}\" y=\"{2}\" text-anchor=middle>{name}</text>",
-                Px(at),
-                Px(BOTTOM),
-                Px(BOTTOM + 15.0)
-            ));
-        }
-        html.write(format_args!(
-            "<text class=axis x=\"{}\" y=\"{}\" text-anchor=middle>",
-            Px(f64::midpoint(LEFT, RIGHT)),
-            Px(HEIGHT - 5.0)
-        ));
-        html.text(&self.axis()).raw("</text>");
+        let title = self.axis();
+        let x = Axis { scale: x, title: &title };
+        let shares = Scale::over([0.0, 100.0].into_iter(), false, true, TICKS);
+        let axes = Axes::new(HEIGHT, x, Axis { scale: shares, title: "share of values (%)" });
+        axes.draw(&self.title, html);
+        let Axes { x, y, .. } = &axes;
         for curve in &self.curves {
             html.write(format_args!("<g class=\"m s{}\"><title>", curve.colour % COLOURS));
             html.text(&self.tooltip(curve)).raw("</title><path class=line d=\"");
             for (place, (value, share)) in curve.points.iter().enumerate() {
                 let (at, level) = (Px(x.at(*value)), Px(y.at(100.0 * share)));
                 if place == 0 {
-                    html.write(format_args!("M{at} {}", Px(BOTTOM)));
+                    html.write(format_args!("M{at} {}", Px(axes.bottom())));
                 }
                 html.write(format_args!("H{at}V{level}"));
             }

@@ -1,5 +1,6 @@
 //! A plot as data, and its drawing.
 
+mod axes;
 mod csv;
 mod distribution;
 mod draw;

@@ -1,17 +1,11 @@
 //! Time series: a small panel per quantity, over the same times.
 
-use super::draw::CHARACTER;
+use super::axes::{Axes, Axis, TICKS};
 use super::scale::label;
 use super::{COLOURS, Csv, Scale, key, shape};
 use crate::html::{Html, Px};
 
-const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 210.0;
-const LEFT: f64 = 44.0;
-const RIGHT: f64 = WIDTH - 12.0;
-const TOP: f64 = 26.0;
-const BOTTOM: f64 = HEIGHT - 38.0;
-const TICKS: u32 = 5;
 
 pub(crate) struct TimeSeries {
     pub(crate) title: String,
@@ -59,49 +53,17 @@ impl TimeSeries {
 
     fn panel(&self, panel: &SeriesPanel, html: &mut Html) {
         let values = panel.lines.iter().flat_map(|line| line.values.iter().flatten().copied());
-        let y = Scale::over(values, false, true, TICKS).between(BOTTOM, TOP);
-        let x = Scale::over(self.times_s.iter().copied(), false, true, TICKS).between(LEFT + 4.0, RIGHT - 8.0);
-        html.write(format_args!("<svg class=\"drawn\" role=img viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-label=\""));
-        html.text(&format!("{}: {}, {}", self.title, panel.axis, panel.title));
-        html.raw("\"><text class=axis x=\"2\" y=\"13\">").text(&panel.axis).raw("</text>");
-        for tick in y.ticks(TICKS) {
-            let at = y.at(tick);
-            html.write(format_args!(
-                "<path class=grid d=\"M{LEFT} {}H{RIGHT}\"/><text x=\"{}\" y=\"{}\" text-anchor=end>{}</text>",
-                Px(at),
-                Px(LEFT - 5.0),
-                Px(at + 4.0),
-                label(tick)
-            ));
-        }
-        html.write(format_args!("<path class=base d=\"M{LEFT} {}H{RIGHT}\"/>", Px(BOTTOM)));
-        let mut free_from = f64::NEG_INFINITY;
-        for tick in x.ticks(TICKS) {
-            let (at, name) = (x.at(tick), label(tick));
-            let half = CHARACTER * name.chars().count() as f64 / 2.0;
-            if at - half < free_from || at + half > WIDTH {
-                continue;
-            }
-            free_from = at + half + 4.0;
-            html.write(format_args!(
-                "<path class=tick d=\"M{0} {1}v4\"/><text x=\"{0}\" y=\"{2}\" text-anchor=middle>{name}</text>",
-                Px(at),
-                Px(BOTTOM),
-                Px(BOTTOM + 15.0)
-            ));
-        }
-        html.write(format_args!(
-            "<text class=axis x=\"{}\" y=\"{}\" text-anchor=middle>time (s)</text>",
-            Px(f64::midpoint(LEFT, RIGHT)),
-            Px(HEIGHT - 5.0)
-        ));
+        let y = Axis { scale: Scale::over(values, false, true, TICKS), title: &panel.axis };
+        let x = Axis { scale: Scale::over(self.times_s.iter().copied(), false, true, TICKS), title: "time (s)" };
+        let axes = Axes::new(HEIGHT, x, y);
+        axes.draw(&format!("{}: {}, {}", self.title, panel.axis, panel.title), html);
         for line in &panel.lines {
-            self.line(line, &x, &y, html);
+            self.line(line, &axes, html);
         }
         html.raw("</svg>");
     }
 
-    fn line(&self, line: &SeriesLine, x: &Scale, y: &Scale, html: &mut Html) {
+    fn line(&self, line: &SeriesLine, Axes { x, y, .. }: &Axes<'_>, html: &mut Html) {
         let points: Vec<(f64, f64)> =
             self.times_s.iter().zip(&line.values).filter_map(|(time, value)| Some((*time, (*value)?))).collect();
         let Some(((_, first), (end, last))) = points.first().zip(points.last()) else { return };

@@ -1,5 +1,6 @@
 //! Distributions of the first main sample, per cell.
 
+use super::picked::Picked;
 use super::telling::Telling;
 use crate::chart::{Curve, Distribution};
 use crate::html::Html;
@@ -38,34 +39,20 @@ pub(super) fn write(study: &Study, cells: &[SchemeValue<'_>], telling: &Telling<
     if found.is_empty() {
         return;
     }
-    let more = found.len().saturating_sub(MOST_CELLS);
-    if more > 0 {
-        let mut ranks: Vec<usize> = found.iter().map(|(of, _)| telling.rank(&of.cell)).collect();
-        ranks.sort_unstable();
-        let last = ranks[MOST_CELLS - 1];
-        found.retain(|(of, _)| telling.rank(&of.cell) <= last);
-        found.truncate(MOST_CELLS);
-    }
-    let first = found.iter().enumerate().min_by_key(|(place, (of, _))| (telling.rank(&of.cell), *place));
-    let first = first.map_or(0, |(place, _)| place);
+    let picked = Picked::new(found, MOST_CELLS, |(of, _)| telling.rank(&of.cell));
     html.raw(
         "<h3>Distribution</h3>\n<p class=sub>Share of the values of all runs that are at most the value on the axis.",
     );
-    if more > 0 {
-        html.write(format_args!(" {more} further cells, in which controllers differ less, are not drawn."));
-    }
+    picked.omitted(html);
     html.raw("</p>\n<div class=\"picked distributions\">");
-    if found.len() > 1 {
-        html.raw("<form class=pick><label>cell <select>");
-        for (place, (of, _)) in found.iter().enumerate() {
-            let selected = if place == first { " selected" } else { "" };
-            html.write(format_args!("<option value={place}{selected}>")).text(&of.place());
-        }
-        html.raw("</select></label></form>");
+    if picked.cells.len() > 1 {
+        html.raw("<form class=pick>");
+        picked.options(|(of, _)| of.place(), html);
+        html.raw("</form>");
     }
     html.raw("\n");
-    for (place, (_, distribution)) in found.iter().enumerate() {
-        let hidden = if place == first { "" } else { " hidden" };
+    for (place, (_, distribution)) in picked.cells.iter().enumerate() {
+        let hidden = if place == picked.first { "" } else { " hidden" };
         html.write(format_args!("<figure class=chart data-at=\"{place}\"{hidden}>"));
         distribution.html(html);
         html.raw("</figure>\n");

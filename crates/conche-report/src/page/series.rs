@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::Section;
-use super::exchanges::order;
+use super::picked::{Picked, by_cell};
 use super::telling::Telling;
 use crate::chart::{SeriesLine, SeriesPanel, TimeSeries};
 use crate::html::Html;
 use crate::series::{Line, Of, RunSeries};
-use crate::study::{Study, label};
+use crate::study::Study;
 use crate::values::{distinct, scheme_names};
 
 /// Limits the size of the page.
@@ -32,42 +32,20 @@ pub(super) fn write(section: &Section<'_>, telling: &Telling<'_>, html: &mut Htm
         }
         return;
     }
-    let mut cells: Vec<(String, Vec<&RunSeries>)> = Vec::new();
-    for run in &study.series {
-        let name = label(&run.cell);
-        match cells.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, runs)) => runs.push(run),
-            None => cells.push((name, vec![run])),
-        }
-    }
-    cells.sort_by_cached_key(|(_, runs)| runs.first().map(|run| order(&run.cell)));
-    let more = cells.len().saturating_sub(MOST_CELLS);
-    if more > 0 {
-        let mut ranks: Vec<usize> = cells.iter().map(|(name, _)| telling.rank_of_timelines(name)).collect();
-        ranks.sort_unstable();
-        let last = ranks[MOST_CELLS - 1];
-        cells.retain(|(name, _)| telling.rank_of_timelines(name) <= last);
-        cells.truncate(MOST_CELLS);
-    }
-    let first = cells.iter().enumerate().min_by_key(|(place, (name, _))| (telling.rank_of_timelines(name), *place));
-    let first = first.map_or(0, |(place, _)| place);
+    let cells = by_cell(&study.series, |run| &run.cell);
+    let picked = Picked::new(cells, MOST_CELLS, |(name, _)| telling.rank_of_timelines(name));
     html.raw("<h3>Time series</h3>\n<p class=sub>Path state of clients, and queues and drops of links, in the first ");
     html.raw("replication.");
-    if more > 0 {
-        html.write(format_args!(" {more} further cells, in which controllers differ less, are not drawn."));
-    }
+    picked.omitted(html);
     html.raw("</p>\n<div class=\"picked series\">");
-    if cells.len() > 1 {
-        html.raw("<form class=pick><label>cell <select>");
-        for (place, (name, _)) in cells.iter().enumerate() {
-            let selected = if place == first { " selected" } else { "" };
-            html.write(format_args!("<option value={place}{selected}>")).text(name);
-        }
-        html.raw("</select></label></form>");
+    if picked.cells.len() > 1 {
+        html.raw("<form class=pick>");
+        picked.options(|(name, _)| name, html);
+        html.raw("</form>");
     }
     html.raw("\n");
-    for (place, (name, runs)) in cells.iter().enumerate() {
-        let hidden = if place == first { "" } else { " hidden" };
+    for (place, (name, runs)) in picked.cells.iter().enumerate() {
+        let hidden = if place == picked.first { "" } else { " hidden" };
         html.write(format_args!("<figure class=\"chart full three\" data-at=\"{place}\"{hidden}>"));
         of_cell(study, name, runs).html(html);
         html.raw("</figure>\n");
@@ -75,7 +53,7 @@ pub(super) fn write(section: &Section<'_>, telling: &Telling<'_>, html: &mut Htm
     html.raw("</div>\n");
 }
 
-/// Tells how to record time series.
+/// Shows the command that records time series.
 fn without(section: &Section<'_>, html: &mut Html) {
     html.raw("<h3>Time series</h3>\n<p class=sub>These results have no time series of RTO, SRTT, queues and drops. ");
     html.raw("This command adds them: ");
