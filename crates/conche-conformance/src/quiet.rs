@@ -9,7 +9,7 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` without panic messages of this thread. Those of other threads are printed.
+/// Runs `work` without panic messages of this thread. Other threads print theirs.
 pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -13,7 +13,7 @@ type Device = Endpoint<u16, CocoaS>;
 
 // ANCHOR: config
 /// Limits of a device with one client.
-fn config() -> EndpointConfig {
+pub fn config() -> EndpointConfig {
     let limits = Limits {
         peers: 4,
         exchanges: 4,

@@ -31,7 +31,7 @@ pub struct SeriesPoint<'a> {
 }
 
 /// Reads the time series of a run in its order; `place` is [`Line::series`](crate::Line::series).
-/// Also reads those of campaigns that were interrupted.
+/// Interrupted campaigns have them too.
 ///
 /// # Errors
 /// If the directory has no time series, or not at this place.

@@ -95,7 +95,7 @@ impl ScenarioError {
         Self { span, ..self }
     }
 
-    /// Omits the key path from the text if the span is known.
+    /// Omits the key path from the text if there is a span.
     pub(crate) fn shown_in_text(self) -> Self {
         let place = self.place.filter(|_| self.span.is_none());
         Self { place, ..self }

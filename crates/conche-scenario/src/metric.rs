@@ -21,9 +21,9 @@ pub enum Metric {
     Copies,
     /// Lost transmissions of requests and responses.
     Drops,
-    /// Those of [`Self::Drops`] that a full queue or active queue management dropped.
+    /// [`Self::Drops`] by full queues or active queue management.
     QueueDrops,
-    /// Those of [`Self::Drops`] that a link or a radio hop lost at random.
+    /// [`Self::Drops`] by random loss of links and radio hops.
     RandomDrops,
     /// Number of failed exchanges; [`Self::Loss`] is their share.
     Failed,
@@ -378,7 +378,7 @@ pub enum Numbers {
     Many,
 }
 
-/// The periods in which a metric can be measured.
+/// Periods that a metric can cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// Runs and their phases.

@@ -265,7 +265,7 @@ mod tests {
         let pooled = Pooled::new([[1, 3].as_slice(), &[], &[2, 4]]);
         assert!(pooled.intervals(&[0.5], 100, 1).is_some());
         assert_eq!(Pooled::new([[1, 2].as_slice(), &[]]).intervals(&[0.5], 100, 1), None);
-        // As many resamples as these would draw only empty ones at times.
+        // Some of these resamples would draw empty ones only.
         let (some, none): (Vec<Vec<u64>>, _) = ((1..=10).map(|value| vec![value]).collect(), vec![[].as_slice(); 100]);
         let with_empty = Pooled::new(some.iter().map(Vec::as_slice).chain(none));
         let without = Pooled::new(some.iter().map(Vec::as_slice));

@@ -65,7 +65,7 @@ impl Exporter {
     }
 }
 
-/// Answers a request, whatever it is. Without one, the endpoint is not asked.
+/// Answers a request, of any kind. Does not query the endpoint without one.
 async fn respond(mut connection: TcpStream, server: &Server) -> io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(END.len()).any(|window| window == END) && request.len() < REQUEST {

@@ -308,7 +308,7 @@ fn metrics_are_served_over_http_beside_coap() {
     };
     let (coap, http) = (announced("coap"), announced("http"));
     assert_eq!(ask(&["get", &format!("coap://{coap}/test")]).stdout, "hello");
-    // A connection without a request delays nobody.
+    // A connection without a request delays no other.
     let address = http.strip_suffix("/metrics").expect("the path");
     let _idle = TcpStream::connect(address).expect("it listens");
     let long = format!("GET /metrics HTTP/1.1\r\nCookie: {}\r\n\r\n", "c".repeat(1 << 18));

@@ -238,9 +238,9 @@ impl Limits {
             outputs,
         } = *self;
         let part = |whole: usize| whole.div_ceil(count.max(1));
-        let replies = deduplication_bytes.min(4 * (message_bytes + 128));
+        let replies = deduplication_bytes.min(message_bytes.saturating_add(128).saturating_mul(4));
         let bodies = assembly_bytes.min(body_bytes.saturating_mul(4));
-        let requests = incoming.min(8 * (1 + message_bytes.div_ceil(128)));
+        let requests = incoming.min((1 + message_bytes.div_ceil(128)).saturating_mul(8));
         Self {
             peers: part(peers),
             queue_per_peer,
@@ -284,6 +284,8 @@ mod tests {
             assert!(config.validate(true).is_ok(), "{count}");
         }
         assert_eq!(whole.divided(1), whole);
+        let most = Limits { message_bytes: usize::MAX, deduplication_bytes: usize::MAX, ..whole };
+        assert_eq!(most.divided(2).deduplication_bytes, usize::MAX, "invalid limits do not overflow");
     }
 
     #[test]

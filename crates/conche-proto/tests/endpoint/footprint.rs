@@ -7,6 +7,10 @@ use conche_proto::cc::cocoa::CocoaS;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, Request, Response, SharedConfig};
 
+#[expect(dead_code, reason = "only the configuration is used")]
+#[path = "../../examples/exchange.rs"]
+mod exchange;
+
 /// One chunk more than a power of two: all places are used, and the index has its maximum slack.
 const PEERS: u32 = 8_192 + 256;
 
@@ -66,23 +70,7 @@ fn an_endpoint_takes_1536_bytes_at_most_and_2048_with_a_request_under_way() {
 type Device = Endpoint<u16, CocoaS>;
 
 fn device() -> Box<Device> {
-    let limits = Limits {
-        peers: 4,
-        exchanges: 4,
-        incoming: 4,
-        observers: 4,
-        topics: 2,
-        state_bytes: 256,
-        deduplication_bytes: 1_024,
-        message_bytes: 127,
-        body_bytes: 1_024,
-        transfers: 2,
-        assembly_bytes: 2_048,
-        outputs: 8,
-        ..Limits::default()
-    };
-    let config = EndpointConfig { limits, ..EndpointConfig::default() };
-    Box::new(Device::new(config, CocoaS::default(), [1; 32]).expect("legal limits"))
+    Box::new(Device::new(exchange::config(), CocoaS::default(), [1; 32]).expect("legal limits"))
 }
 
 /// A Confirmable GET, and a PUT of 1 KiB in 16 blocks, to the resource `/t`.

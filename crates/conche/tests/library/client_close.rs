@@ -39,7 +39,7 @@ async fn requests_in_flight_and_in_the_queue_are_answered_before_a_client_is_clo
     closing.await.expect("no panic");
     let error = client.get(&uri).await.expect_err("it is closed");
     assert!(matches!(error, Error::Stopped), "{error}");
-    // The second time there is nothing to wait for.
+    // The second call returns at once.
     client.close(LONG).await;
 }
 

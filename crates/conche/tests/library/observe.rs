@@ -251,7 +251,7 @@ async fn a_server_that_was_restarted_is_registered_at_again() {
     assert_eq!(next_text(&mut observation).await, "9");
 }
 
-/// An observation whose server has crashed, and that server's address.
+/// An observation of a crashed server, and the server's address.
 async fn observed_until_crash(client: &Client) -> (Observation, SocketAddr) {
     let (counter, address) = (Counter::default(), own_address());
     let server = counter.serve(address).await;

@@ -26,7 +26,7 @@ where
     server.bind(own_address()).await.expect("a port")
 }
 
-/// Returns a server whose lookups never end, and the number of them that run.
+/// Returns a server with endless lookups, and the number of running ones.
 async fn serve_without_end() -> (Server, Arc<AtomicUsize>) {
     let running = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&running);

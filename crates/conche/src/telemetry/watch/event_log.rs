@@ -77,7 +77,7 @@ impl EventLog {
         Recorder::start(start, log)
     }
 
-    /// Starts a log whose times the caller states, and which the calling thread writes.
+    /// Starts a log that the calling thread writes, with times from the caller.
     ///
     /// ```
     /// use std::time::Duration;
