@@ -18,7 +18,7 @@
 
 use std::borrow::Cow;
 
-use conche_results::comparison::{Compared, InCell, MetricOfCell, OfPaper, Row, Standing, Tally, rounded, shown};
+use conche_results::comparison::{ColumnOfCell, Compared, InCell, OfScenario, Row, Standing, Tally, rounded, shown};
 
 use crate::scenario::{Better, Unit};
 use crate::stats::{Interval, estimate};
@@ -28,11 +28,11 @@ use crate::table::Table;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellComparison {
     /// Paper or scenario.
-    pub paper: String,
+    pub scenario: String,
     /// Row without the scheme.
     pub name: String,
     /// Column.
-    pub metric: String,
+    pub column: String,
     /// Unit of the values.
     pub unit: Unit,
     /// Direction of improvement.
@@ -110,12 +110,12 @@ impl<'a> Ratios<'a> {
             let ratio = |means: &[f64]| Some(self.ratio(means, own));
             estimate(&means, &per_replication, ratio)
         });
-        let CellComparison { paper, name, metric, unit, better, .. } = self.cell;
+        let CellComparison { scenario, name, column, unit, better, .. } = self.cell;
         let interval = found.and_then(|(_, interval)| interval);
         InCell {
-            paper: paper.clone(),
+            scenario: scenario.clone(),
             cell: name.clone(),
-            metric: metric.clone(),
+            column: column.clone(),
             unit: unit.name(),
             better: if *better == Better::Lower { "lower" } else { "higher" }.to_owned(),
             controller: entry.controller.clone(),
@@ -141,17 +141,17 @@ pub fn rows(cells: &[CellComparison], baseline: Option<&str>) -> Vec<Row> {
         |ratios: &Ratios<'_>| ratios.cell.entries.iter().map(|entry| ratios.line(entry)).collect::<Vec<InCell>>();
     let lines: Vec<InCell> = ratios.iter().flat_map(of_cell).collect();
     let controllers = distinct(cells.iter().flat_map(|cell| &cell.entries).map(|entry| entry.controller.as_str()));
-    let papers = distinct(ratios.iter().map(|compared| compared.cell.paper.as_str()));
+    let scenarios = distinct(ratios.iter().map(|compared| compared.cell.scenario.as_str()));
     let standing = |controller: &&str| {
-        let of = |paper: &&str| {
-            let is_of = |name: &str| name == *paper;
-            OfPaper { paper: (*paper).to_owned(), of: tally(controller, &ratios, &lines, is_of) }
+        let of = |scenario: &&str| {
+            let is_of = |name: &str| name == *scenario;
+            OfScenario { scenario: (*scenario).to_owned(), of: tally(controller, &ratios, &lines, is_of) }
         };
         Standing {
             controller: (*controller).to_owned(),
             baseline: baseline.map(str::to_owned),
             all: tally(controller, &ratios, &lines, |_| true),
-            papers: papers.iter().map(of).collect(),
+            scenarios: scenarios.iter().map(of).collect(),
         }
     };
     let mut standings: Vec<Standing> = controllers.iter().map(standing).collect();
@@ -170,8 +170,9 @@ pub fn rows(cells: &[CellComparison], baseline: Option<&str>) -> Vec<Row> {
 }
 
 fn tally(controller: &str, ratios: &[Ratios<'_>], lines: &[InCell], is_of: impl Fn(&str) -> bool) -> Tally {
-    let ratios: Vec<&Ratios<'_>> = ratios.iter().filter(|compared| is_of(&compared.cell.paper)).collect();
-    let own: Vec<&InCell> = lines.iter().filter(|line| line.controller == controller && is_of(&line.paper)).collect();
+    let ratios: Vec<&Ratios<'_>> = ratios.iter().filter(|compared| is_of(&compared.cell.scenario)).collect();
+    let own: Vec<&InCell> =
+        lines.iter().filter(|line| line.controller == controller && is_of(&line.scenario)).collect();
     let missing = own.iter().filter(|line| line.ratio.is_none()).count();
     let apart = || own.iter().filter(|line| line.apart).filter_map(|line| line.ratio);
     let worst = own.iter().filter(|line| line.apart).filter_map(|line| Some((line.ratio?, line)));
@@ -183,10 +184,10 @@ fn tally(controller: &str, ratios: &[Ratios<'_>], lines: &[InCell], is_of: impl 
         cells: own.len(),
         missing,
         regret: has_intervals.then(|| worst.map_or(1.0, |(ratio, _)| ratio)),
-        regret_in: worst.map(|(_, line)| MetricOfCell {
-            paper: line.paper.clone(),
+        regret_in: worst.map(|(_, line)| ColumnOfCell {
+            scenario: line.scenario.clone(),
             cell: line.cell.clone(),
-            metric: line.metric.clone(),
+            column: line.column.clone(),
         }),
         mean: mean.map(|(mean, _)| rounded(mean)),
         ci95: mean.and_then(|(_, interval)| interval).map(bounds),
@@ -200,7 +201,7 @@ fn mean(controller: &str, ratios: &[&Ratios<'_>]) -> (f64, Option<Interval>) {
     let mut groups: Vec<Vec<&Ratios<'_>>> = Vec::new();
     for compared in ratios {
         let is_alike = |group: &&mut Vec<&Ratios<'_>>| {
-            group[0].cell.paper == compared.cell.paper && replications(&group[0]) == replications(compared)
+            group[0].cell.scenario == compared.cell.scenario && replications(&group[0]) == replications(compared)
         };
         match groups.iter_mut().find(is_alike) {
             Some(group) => group.push(compared),
@@ -251,7 +252,8 @@ const FEW: usize = 10;
 pub fn ranking(rows: &[Row]) -> Table {
     let standings: Vec<&Standing> = rows.iter().filter_map(|row| standing(&row.of)).collect();
     let baseline = standings.iter().find_map(|of| of.baseline.as_deref());
-    let papers: Vec<&str> = standings.first().map_or(Vec::new(), |of| of.papers.iter().map(|of| &*of.paper).collect());
+    let scenarios: Vec<&str> =
+        standings.first().map_or(Vec::new(), |of| of.scenarios.iter().map(|of| &*of.scenario).collect());
     let against = baseline.map_or(Cow::from("the best of each cell"), |name| format!("those of {name}").into());
     let cells = standings.first().map_or(0, |of| of.all.cells);
     let mut header = vec!["controller", "regret", "mean", "95 %", "behind"];
@@ -263,12 +265,13 @@ pub fn ranking(rows: &[Row]) -> Table {
         let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
         line.extend(baseline.map(|_| all.shown_share(all.ahead)));
         let worst = all.regret_in.as_ref().filter(|_| all.missing == 0);
-        line.push(worst.map_or_else(String::new, |worst| named(worst, papers.len() > 1)));
+        line.push(worst.map_or_else(String::new, |worst| named(worst, scenarios.len() > 1)));
         // One paper's column would repeat the total.
-        line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
+        line.extend(of.scenarios.iter().filter(|_| scenarios.len() > 1).map(|of| of.of.shown_in_short()));
         line
     };
-    let by_paper = papers.iter().filter(|_| papers.len() > 1).map(|paper| format!("{paper} regret (mean)"));
+    let by_scenario =
+        scenarios.iter().filter(|_| scenarios.len() > 1).map(|scenario| format!("{scenario} regret (mean)"));
     let gaps = standings.iter().filter(|of| of.all.missing > 0).map(|of| gap(of, rows));
     let explained =
         ["regret: the worst ratio whose 95 % interval is above 1; behind: the cells with one; mean: the geometric one"];
@@ -279,16 +282,16 @@ pub fn ranking(rows: &[Row]) -> Table {
     });
     Table {
         title: format!("Values in {cells} cells, as ratios to {against}: 1 is as good, 2 is twice as bad"),
-        header: header.into_iter().map(String::from).chain(by_paper).collect(),
+        header: header.into_iter().map(String::from).chain(by_scenario).collect(),
         names: 1,
         rows: standings.iter().map(|of| one(&of)).collect(),
         notes: explained.map(str::to_owned).into_iter().chain(few).chain(gaps).collect(),
     }
 }
 
-fn named(of: &MetricOfCell, has_paper: bool) -> String {
-    let MetricOfCell { paper, cell, metric } = of;
-    if has_paper { format!("{paper}/{cell} {metric}") } else { format!("{cell} {metric}") }
+fn named(of: &ColumnOfCell, has_scenario: bool) -> String {
+    let ColumnOfCell { scenario, cell, column } = of;
+    if has_scenario { format!("{scenario}/{cell} {column}") } else { format!("{cell} {column}") }
 }
 
 fn standing(of: &Compared) -> Option<&Standing> {
@@ -297,7 +300,7 @@ fn standing(of: &Compared) -> Option<&Standing> {
 
 fn gap(of: &Standing, rows: &[Row]) -> String {
     let is_gap = |row: &&InCell| row.controller == of.controller && row.ratio.is_none();
-    let first = cells_of(rows).filter(is_gap).map(|of| format!("{}/{} {}", of.paper, of.cell, of.metric)).next();
+    let first = cells_of(rows).filter(is_gap).map(|of| format!("{}/{} {}", of.scenario, of.cell, of.column)).next();
     let Tally { missing, cells, .. } = of.all;
     let and = if missing > 1 { "first " } else { "" };
     format!("{}: no value in {missing} of {cells} cells, {and}{}", of.controller, first.unwrap_or_default())

@@ -16,9 +16,8 @@ pub const SCHEMA: u32 = 1;
 /// A measured value; JSON fields are in this order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredValue {
-    /// Paper or scenario, such as `anrw18`.
-    #[serde(rename = "scenario")]
-    pub paper: String,
+    /// Scenario, such as `anrw18`.
+    pub scenario: String,
     /// The paper's table or figure, such as `table2`.
     pub item: String,
     /// Configuration, such as `cocoa/random/400/inf`.

@@ -225,7 +225,7 @@ mod tests {
 
     fn measured(scheme: &str, cell: &str, measured: f64, reach: f64) -> MeasuredValue {
         MeasuredValue {
-            paper: "p".to_owned(),
+            scenario: "p".to_owned(),
             item: "grid".to_owned(),
             row: format!("{scheme}/{cell}"),
             column: "c".to_owned(),

@@ -29,14 +29,12 @@ pub enum Compared {
 /// A controller's value of one metric in one cell.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct InCell {
-    /// Paper or scenario.
-    #[serde(rename = "scenario", alias = "paper")]
-    pub paper: String,
+    /// Scenario.
+    pub scenario: String,
     /// Row without the scheme, such as `random/400/inf`.
     pub cell: String,
     /// Column, such as `fct_median_s`.
-    #[serde(rename = "column", alias = "metric")]
-    pub metric: String,
+    pub column: String,
     /// Unit.
     pub unit: String,
     /// Better values: `higher` or `lower`.
@@ -65,17 +63,15 @@ pub struct Standing {
     /// Over all cells.
     #[serde(flatten)]
     pub all: Tally,
-    /// Over the cells of each paper or scenario.
-    #[serde(rename = "scenarios", alias = "papers")]
-    pub papers: Vec<OfPaper>,
+    /// Over the cells of each scenario.
+    pub scenarios: Vec<OfScenario>,
 }
 
-/// Ranking over the cells of one paper or scenario.
+/// Ranking over the cells of one scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct OfPaper {
+pub struct OfScenario {
     /// Name.
-    #[serde(rename = "scenario", alias = "paper")]
-    pub paper: String,
+    pub scenario: String,
     /// Ranking.
     #[serde(flatten)]
     pub of: Tally,
@@ -93,7 +89,7 @@ pub struct Tally {
     pub regret: Option<f64>,
     /// Cell and metric with this ratio; `None` if no ratio differs.
     #[serde(default)]
-    pub regret_in: Option<MetricOfCell>,
+    pub regret_in: Option<ColumnOfCell>,
     /// Geometric mean of the ratios; `None` if a value is missing.
     pub mean: Option<f64>,
     /// 95 % interval of the mean.
@@ -106,15 +102,13 @@ pub struct Tally {
 
 /// A metric of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct MetricOfCell {
+pub struct ColumnOfCell {
     /// Scenario.
-    #[serde(rename = "scenario")]
-    pub paper: String,
+    pub scenario: String,
     /// Row without the scheme.
     pub cell: String,
     /// Column.
-    #[serde(rename = "column")]
-    pub metric: String,
+    pub column: String,
 }
 
 /// Why a line cannot be read.
@@ -222,12 +216,12 @@ mod tests {
     #[test]
     fn a_line_reads_as_it_was_written_and_one_of_another_version_is_refused() {
         let tally = Tally { cells: 3, regret: Some(1.5), ci95: Some([1.0, 1.2]), ..Tally::default() };
-        let papers = vec![OfPaper { paper: "p".to_owned(), of: tally.clone() }];
+        let scenarios = vec![OfScenario { scenario: "p".to_owned(), of: tally.clone() }];
         let row = Row::new(Compared::Controller(Standing {
             controller: "mine".to_owned(),
             baseline: None,
             all: tally,
-            papers,
+            scenarios,
         }));
         let json = String::from_utf8(to_ndjson(std::slice::from_ref(&row)).expect("memory")).expect("text");
         assert!(json.starts_with(r#"{"schema":1,"kind":"controller","controller":"mine","#), "{json}");

@@ -38,15 +38,15 @@ fn standing(row: &Row) -> Option<&Standing> {
 
 /// Formats a line per controller in order, and the origin of the runs.
 fn ranking(manifest: &Manifest, standings: &[&Standing]) -> String {
-    let papers = standings.first().map_or(&[][..], |of| &of.papers[..]);
-    let names: String = papers.iter().map(|of| format!(" {} ({} cells) |", of.paper, of.of.cells)).collect();
+    let papers = standings.first().map_or(&[][..], |of| &of.scenarios[..]);
+    let names: String = papers.iter().map(|of| format!(" {} ({} cells) |", of.scenario, of.of.cells)).collect();
     let mut table = format!(
         "\n| | controller | regret | mean | 95 % | behind |{names}\n|---|---|---|---|---|---|{}\n",
         "---|".repeat(papers.len())
     );
     for (place, of) in (1..).zip(standings) {
         let all = &of.all;
-        let by_paper: String = of.papers.iter().map(|of| format!(" {} |", of.of.shown_in_short())).collect();
+        let by_paper: String = of.scenarios.iter().map(|of| format!(" {} |", of.of.shown_in_short())).collect();
         let (regret, mean, interval) = (all.shown_regret(), shown(all.mean), all.shown_interval());
         let (name, behind) = (&of.controller, all.shown_share(all.behind));
         // Writing to a String cannot fail.
@@ -69,7 +69,7 @@ fn gap(of: &Standing) -> String {
 
 #[cfg(test)]
 mod tests {
-    use conche_results::comparison::{OfPaper, Tally};
+    use conche_results::comparison::{OfScenario, Tally};
     use conche_results::{Program, Scenario};
 
     use super::*;
@@ -89,7 +89,7 @@ mod tests {
             controller: controller.to_owned(),
             baseline: None,
             all: all.clone(),
-            papers: vec![OfPaper { paper: "p".to_owned(), of: all.clone() }],
+            scenarios: vec![OfScenario { scenario: "p".to_owned(), of: all.clone() }],
         };
         let scenario = Scenario {
             name: "p".to_owned(),

@@ -110,11 +110,11 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
 }
 
 /// Judges a claim; `None` if a required value is missing or the comparison is undefined.
-fn judge(claim: &Claim, labels: &Labels<'_>, known: &SeriesByName<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
+fn judge(claim: &Claim, labels: &Labels<'_>, known: &SeriesByName<'_>, scenario: &str) -> Option<[MeasuredValue; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
     let value = MeasuredValue {
-        paper: paper.to_owned(),
+        scenario: scenario.to_owned(),
         item: CLAIMS.to_owned(),
         row,
         column: claim.outcome.clone(),

@@ -269,7 +269,7 @@ pub(super) fn feature_values(scenario: &Scenario) -> Vec<MeasuredValue> {
     let peer_bytes = |scheme: &Scheme| {
         let features = scheme.named()?.features;
         Some(MeasuredValue {
-            paper: scenario.name.clone(),
+            scenario: scenario.name.clone(),
             item: shown.item.clone(),
             row: scheme.name.clone(),
             column: "peer_bytes".to_owned(),

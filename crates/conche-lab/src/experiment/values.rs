@@ -91,7 +91,7 @@ fn measured_value(
     let row = view.row(value);
     let column = value.column.replace("{}", &measured.label);
     MeasuredValue {
-        paper: scenario.name.clone(),
+        scenario: scenario.name.clone(),
         item: value.item.clone().unwrap_or_else(|| item_of(scenario, &row, &column)),
         published: published.of(&row, &column),
         row,
@@ -282,12 +282,12 @@ pub(super) fn cell_comparisons(series: &[Series], schemes: &[&str]) -> Vec<CellC
     let mut cells: Vec<CellComparison> = Vec::new();
     for Series { value, per_replication, compared } in series {
         let Some(ComparedValue { cell, scheme, better, replications }) = compared else { continue };
-        let is_it = |known: &CellComparison| known.name == *cell && known.metric == value.column;
+        let is_it = |known: &CellComparison| known.name == *cell && known.column == value.column;
         let place = cells.iter().position(is_it).unwrap_or_else(|| {
             cells.push(CellComparison {
-                paper: value.paper.clone(),
+                scenario: value.scenario.clone(),
                 name: cell.clone(),
-                metric: value.column.clone(),
+                column: value.column.clone(),
                 unit: value.unit,
                 better: *better,
                 entries: schemes.iter().map(|scheme| Entry::missing(scheme)).collect(),

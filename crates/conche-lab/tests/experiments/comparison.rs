@@ -5,14 +5,14 @@ use conche_lab::scenario::{Better, Unit};
 use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
 /// Builds a cell from values per replication.
-fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
+fn cell_of(scenario: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
     let entry = |(controller, runs): &(&str, Option<&[f64]>)| {
         let runs = runs.unwrap_or_default();
         let value = (!runs.is_empty()).then(|| runs.iter().sum::<f64>() / runs.len() as f64);
         Entry { controller: (*controller).to_owned(), value, per_replication: runs.to_vec() }
     };
-    let (paper, name, metric) = (paper.to_owned(), name.to_owned(), "m".to_owned());
-    CellComparison { paper, name, metric, unit, better, entries: of.iter().map(entry).collect() }
+    let (scenario, name, column) = (scenario.to_owned(), name.to_owned(), "m".to_owned());
+    CellComparison { scenario, name, column, unit, better, entries: of.iter().map(entry).collect() }
 }
 
 fn cell(name: &str, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
@@ -184,18 +184,18 @@ fn the_interval_of_a_mean_leaves_out_a_replication_of_all_cells_at_once() {
 
 #[test]
 fn papers_are_kept_apart_and_their_intervals_combine_by_squares() {
-    let of_paper = |paper| {
+    let of_scenario = |scenario| {
         cell_of(
-            paper,
+            scenario,
             "c",
             Unit::Seconds,
             Better::Lower,
             &[("a", Some(&[1.0, 1.0, 1.0])), ("b", Some(&[1.0, 2.0, 3.0]))],
         )
     };
-    let rows = rows(&[of_paper("p"), of_paper("q")], Some("a"));
+    let rows = rows(&[of_scenario("p"), of_scenario("q")], Some("a"));
     let b = of(&rows, "b");
     let reach = |of: &Tally| of.ci95.map(|[low, high]| (high / low).ln() / 2.0).expect("an interval");
-    assert_eq!(b.papers.len(), 2);
-    assert_is(Some(reach(&b.all)), reach(&b.papers[0].of) / 2_f64.sqrt());
+    assert_eq!(b.scenarios.len(), 2);
+    assert_is(Some(reach(&b.all)), reach(&b.scenarios[0].of) / 2_f64.sqrt());
 }

@@ -22,7 +22,7 @@ fn every_paper_has_its_scenario() {
 #[test]
 fn a_figure_is_within_its_bar_or_beyond_it() {
     let value = MeasuredValue {
-        paper: "anrw18".to_owned(),
+        scenario: "anrw18".to_owned(),
         item: "table1".to_owned(),
         row: "default/continuous/50/14100".to_owned(),
         column: "fct_median_s".to_owned(),
@@ -95,7 +95,7 @@ fn clients_behind_a_modem_give_each_value_once() {
     for value in &values {
         assert!(names.insert((&value.row, &value.column)), "{} {} twice", value.row, value.column);
         assert!(value.measured.is_finite(), "{} {}", value.row, value.column);
-        assert_eq!(value.paper, "commag16");
+        assert_eq!(value.scenario, "commag16");
     }
     for item in ["table1", "fig1", "fig2", "table2", "fig3", "grid", "claims"] {
         assert!(values.iter().any(|value| value.item == item), "nothing of {item}");
@@ -149,7 +149,7 @@ fn the_published_table_2_implies_the_dithering_factor_of_b_rto() {
 fn the_published_intervals_are_the_bar_of_throughput() {
     let experiment = COMMAG16.experiment();
     let value = MeasuredValue {
-        paper: "commag16".to_owned(),
+        scenario: "commag16".to_owned(),
         item: "fig1".to_owned(),
         row: "cocoa/gprs/10".to_owned(),
         column: "throughput_per_s".to_owned(),
@@ -252,7 +252,7 @@ fn invalid_values_are_refused_with_a_remedy() {
 
 fn value_of(unit: Unit, published: Option<f64>, measured: f64) -> MeasuredValue {
     MeasuredValue {
-        paper: "anrw18".to_owned(),
+        scenario: "anrw18".to_owned(),
         item: "table2".to_owned(),
         row: "default/continuous".to_owned(),
         column: "0".to_owned(),

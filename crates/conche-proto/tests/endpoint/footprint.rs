@@ -9,6 +9,7 @@ use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Outp
 
 #[expect(dead_code, reason = "only the configuration is used")]
 #[path = "../../examples/exchange.rs"]
+#[rustfmt::skip] // An example has shorter lines.
 mod exchange;
 
 /// One chunk more than a power of two: all places are used, and the index has its maximum slack.

@@ -62,15 +62,15 @@ impl<'a> Grid<'a> {
         for row in rows {
             let Compared::Cell(of) = &row.of else { continue };
             let Some(column) = columns.get(of.controller.as_str()) else { continue };
-            let place = *places.entry([&of.paper, &of.cell, &of.metric]).or_insert_with(|| {
+            let place = *places.entry([&of.scenario, &of.cell, &of.column]).or_insert_with(|| {
                 cells.push(vec![None; controllers.len()]);
                 cells.len() - 1
             });
             cells[place][*column] = Some(of);
         }
         cells.sort_by_key(|cell| {
-            let paper = of(cell).map(|of| &of.paper);
-            rows.iter().position(|row| matches!(&row.of, Compared::Cell(other) if Some(&other.paper) == paper))
+            let paper = of(cell).map(|of| &of.scenario);
+            rows.iter().position(|row| matches!(&row.of, Compared::Cell(other) if Some(&other.scenario) == paper))
         });
         Self { controllers, cells }
     }
@@ -91,13 +91,13 @@ impl<'a> Grid<'a> {
         let mut paper = None;
         for (place, cell) in self.cells.iter().enumerate() {
             let Some(of) = of(cell) else { continue };
-            if paper != Some(&of.paper) {
-                paper = Some(&of.paper);
+            if paper != Some(&of.scenario) {
+                paper = Some(&of.scenario);
                 html.write(format_args!("<tbody><tr><th class=\"l paper\" colspan={}>", self.controllers.len() + 2));
-                html.text(&of.paper).raw("\n");
+                html.text(&of.scenario).raw("\n");
             }
             html.raw("<tr><th class=l scope=row>").text(&of.cell.replace('/', " · ")).raw("<td class=\"l dim\">");
-            html.text(&of.metric.replace('_', " "));
+            html.text(&of.column.replace('_', " "));
             for (column, field) in cell.iter().enumerate() {
                 let tab = if place + column == 0 { "0" } else { "-1" };
                 html.write(format_args!("<td tabindex={tab} data-at={place} class=\"{}\">", class(*field)));
@@ -115,7 +115,7 @@ impl<'a> Grid<'a> {
         html.raw("{\"controllers\":[").raw(&names.join(",")).raw("],\"cells\":[");
         for (place, cell) in self.cells.iter().enumerate() {
             let Some(of) = of(cell) else { continue };
-            let title = format!("{} · {} · {}", of.paper, of.cell.replace('/', " · "), of.metric.replace('_', " "));
+            let title = format!("{} · {} · {}", of.scenario, of.cell.replace('/', " · "), of.column.replace('_', " "));
             html.raw(if place > 0 { ",{\"title\":" } else { "{\"title\":" }).raw(&json_text(&title));
             html.raw(",\"unit\":").raw(&json_text(&of.unit)).raw(",\"better\":").raw(&json_text(&of.better));
             let fields: Vec<String> = cell.iter().map(|field| field.map_or("null".to_owned(), json)).collect();

@@ -92,12 +92,12 @@ impl Results {
         let mut studies = Vec::new();
         for about in &manifest.scenarios {
             let experiment = experiment(directory, about)?;
-            let own = values.extract_if(.., |value| value.paper == about.name).collect();
+            let own = values.extract_if(.., |value| value.scenario == about.name).collect();
             studies.push(Study::new(about.clone(), experiment, own));
         }
         while let Some(first) = values.first() {
-            let name = first.paper.clone();
-            let own = values.extract_if(.., |value| value.paper == name).collect();
+            let name = first.scenario.clone();
+            let own = values.extract_if(.., |value| value.scenario == name).collect();
             let about = Scenario { name: name.clone(), ..Scenario::default() };
             let experiment = papers::Paper::by_name(&name).map(papers::Paper::experiment);
             studies.push(Study::new(about, experiment, own));
@@ -180,8 +180,7 @@ const VALUES: &str = "figures.ndjson";
 #[derive(Deserialize)]
 struct ValueLine {
     schema: u32,
-    #[serde(rename = "scenario", alias = "paper")]
-    paper: String,
+    scenario: String,
     item: String,
     row: String,
     column: String,
@@ -204,7 +203,7 @@ fn read_values(file: &Path) -> Result<Vec<MeasuredValue>, ReadError> {
         }
         let interval = |(low, high): (Option<f64>, Option<f64>)| Some(Interval { low: low?, high: high? });
         values.push(MeasuredValue {
-            paper: line.paper,
+            scenario: line.scenario,
             item: line.item,
             row: line.row,
             column: line.column,

@@ -74,9 +74,9 @@ pub fn compare(directory: &Path, papers: &[&str]) {
         per_replication: runs.to_vec(),
     };
     let cell = |paper: &str, name: &str, other: &[f64]| CellComparison {
-        paper: paper.to_owned(),
+        scenario: paper.to_owned(),
         name: name.to_owned(),
-        metric: "fct_median_s".to_owned(),
+        column: "fct_median_s".to_owned(),
         unit: Unit::Seconds,
         better: Better::Lower,
         entries: vec![entry("cocoa", &[1.0, 1.1, 1.2]), entry("default", &[3.0, 3.2, 3.4]), entry("<own>", other)],

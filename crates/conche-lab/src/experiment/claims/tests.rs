@@ -7,7 +7,7 @@ use crate::stats::mean_interval;
 fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
     let (measured, ci95) = mean_interval(per_replication);
     let value = MeasuredValue {
-        paper: "bdp19".to_owned(),
+        scenario: "bdp19".to_owned(),
         item: String::new(),
         row: row.to_owned(),
         column: column.to_owned(),

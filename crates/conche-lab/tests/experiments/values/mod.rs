@@ -231,7 +231,7 @@ fn each_value_is_there_once_and_has_a_known_item() {
         let items = &experiment.document().scenario().items;
         let is_known = value.item == "claims" || items.iter().any(|item| item.name == value.item);
         assert!(is_known, "unknown item {:?}", value.item);
-        assert_eq!((value.paper.as_str(), value.runs), ("anrw18", 2));
+        assert_eq!((value.scenario.as_str(), value.runs), ("anrw18", 2));
         assert!(value.measured.is_finite(), "{} {}", value.row, value.column);
     }
 }
