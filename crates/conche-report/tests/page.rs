@@ -53,7 +53,7 @@ fn values() -> String {
             {
                 let (low, high) = (value - 0.5, value + 0.5);
                 lines += &format!(
-                    "{{\"schema\":1,\"paper\":\"small\",\"item\":\"grid\",\"row\":\"{row}\",\"column\":\"{column}\",\"unit\":\"{unit}\",\"published\":{value},\"measured\":{value},\"ci95\":[{low},{high}],\"runs\":2}}\n"
+                    "{{\"schema\":1,\"scenario\":\"small\",\"item\":\"grid\",\"row\":\"{row}\",\"column\":\"{column}\",\"unit\":\"{unit}\",\"published\":{value},\"measured\":{value},\"ci95\":[{low},{high}],\"runs\":2}}\n"
                 );
             }
         }
@@ -61,7 +61,7 @@ fn values() -> String {
     for clients in [1, 10] {
         for (column, unit, value) in [("ratio", "ratio", "0.5"), ("ratio_holds", "verdict", "1")] {
             lines += &format!(
-                "{{\"schema\":1,\"paper\":\"small\",\"item\":\"claims\",\"row\":\"fast_is_faster/{clients}\",\"column\":\"{column}\",\"unit\":\"{unit}\",\"published\":null,\"measured\":{value},\"ci95\":null,\"runs\":2}}\n"
+                "{{\"schema\":1,\"scenario\":\"small\",\"item\":\"claims\",\"row\":\"fast_is_faster/{clients}\",\"column\":\"{column}\",\"unit\":\"{unit}\",\"published\":null,\"measured\":{value},\"ci95\":null,\"runs\":2}}\n"
             );
         }
     }
@@ -270,7 +270,7 @@ fn two_axes(third: &str) -> (String, String, String) {
             let more = if scheme == "slow" && (clients, rate) == (2, 5) { 50 } else { 0 };
             let (row, value) = (format!("{scheme}/{clients}/{rate}kbit"), factor * clients + more);
             values += &format!(
-                "{{\"schema\":1,\"paper\":\"small\",\"item\":\"grid\",\"row\":\"{row}\",\"column\":\"fct_s\",\"unit\":\"s\",\"published\":null,\"measured\":{value},\"ci95\":[-7.5,{}],\"runs\":1}}\n",
+                "{{\"schema\":1,\"scenario\":\"small\",\"item\":\"grid\",\"row\":\"{row}\",\"column\":\"fct_s\",\"unit\":\"s\",\"published\":null,\"measured\":{value},\"ci95\":[-7.5,{}],\"runs\":1}}\n",
                 value + 60
             );
             let seed = conche_lab::campaign::seed_of(1, 0);
