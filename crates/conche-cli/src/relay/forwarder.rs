@@ -116,17 +116,17 @@ impl Relay {
         let local = listen.local_addr()?;
         let counters = Arc::<Counters>::default();
         let streams = Streams::new(config.seed);
-        let direction = |impairment, loss, jitter| {
-            let stream = |name| streams.stream(Entity::Run, Purpose::named(name));
-            Direction::new(impairment, stream(loss), stream(jitter))
+        let direction = |impairment, name| {
+            let stream = |of: &str| streams.stream(Entity::Run, Purpose::named(&format!("{name}: {of}")));
+            Direction::new(impairment, stream)
         };
         let forwarder = Forwarder {
             local,
             watch,
             listen,
             upstream,
-            to_upstream: direction(config.to_upstream, "relay to upstream: loss", "relay to upstream: jitter"),
-            to_client: direction(config.to_client, "relay to client: loss", "relay to client: jitter"),
+            to_upstream: direction(config.to_upstream, "relay to upstream"),
+            to_client: direction(config.to_client, "relay to client"),
             clients: HashMap::new(),
             under_way: BTreeMap::new(),
             sequence: 0,

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use conche_netsim::rng::Stream;
 use conche_netsim::wired::{Distribution, Loss, LossProcess};
@@ -30,23 +30,27 @@ pub struct Impairment {
 pub(super) struct Direction {
     impairment: Impairment,
     loss: LossProcess,
+    started: Instant,
     jitter: Stream,
     copies: RetransmissionLosses,
 }
 
 impl Direction {
-    pub(super) fn new(impairment: Impairment, loss: Stream, jitter: Stream) -> Self {
+    /// `stream` returns the stream of a purpose.
+    pub(super) fn new(impairment: Impairment, stream: impl Fn(&str) -> Stream) -> Self {
         Self {
             impairment,
-            loss: LossProcess::new(impairment.loss, loss),
-            jitter,
+            loss: LossProcess::new(impairment.loss, stream("loss"), stream("sojourns")),
+            started: Instant::now(),
+            jitter: stream("jitter"),
             copies: RetransmissionLosses::default(),
         }
     }
 
     /// Returns `None` if it is lost.
     pub(super) fn fate(&mut self, client: SocketAddr, datagram: &[u8]) -> Option<Duration> {
-        if self.loss.next_is_lost() && self.may_be_lost(client, datagram) {
+        let at = conche_netsim::Instant::ZERO + self.started.elapsed();
+        if self.loss.next_is_lost(at) && self.may_be_lost(client, datagram) {
             return None;
         }
         Some(self.impairment.delay + self.impairment.jitter.sample(&mut self.jitter))
@@ -93,8 +97,7 @@ mod tests {
     use conche_netsim::rng::{Entity, Purpose, Streams};
 
     fn direction(impairment: Impairment) -> Direction {
-        let stream = |name| Streams::new(7).stream(Entity::Run, Purpose::named(name));
-        Direction::new(impairment, stream("loss"), stream("jitter"))
+        Direction::new(impairment, |of| Streams::new(7).stream(Entity::Run, Purpose::named(of)))
     }
 
     const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);

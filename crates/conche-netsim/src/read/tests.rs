@@ -101,6 +101,7 @@ fn parts_of_links_read_as_documented() {
             Loss::None,
             Loss::Bernoulli(0.01),
             Loss::GilbertElliott { to_bad: 0.02, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 },
+            Loss::TimedGilbertElliott { mean_good: ms(10_000), mean_bad: ms(500), loss_good: 0.001, loss_bad: 0.5 },
         ]
     );
 }
@@ -288,6 +289,14 @@ fn exclusive_and_missing_keys_are_refused() {
     assert_eq!(mistake::<LinkConfig>("queue = {}").0, "no limit; write bytes = \"2500B\" or packets = 16");
     assert!(mistake::<LinkConfig>("jitter = { order = 'free' }").0.starts_with("no distribution; write "));
     assert_eq!(mistake::<Gilbert>("mean_good = '1s'\nmean_bad = '1s'").0, "missing field `loss_bad`");
+    let states = |keys: &str| {
+        let text = format!("loss = {{ gilbert-elliott = {{ {keys}, loss_good = '0%', loss_bad = '50%' }} }}");
+        mistake::<LinkConfig>(&text).0
+    };
+    for keys in ["to_bad = '2%'", "to_bad = '2%', to_good = '5%', mean_bad = '1s'", "mean_good = '1s'"] {
+        assert!(states(keys).starts_with("its states change by frame or in time: write either to_bad"), "{keys}");
+    }
+    assert!(states("good = '1s'").contains("unknown field `good`, expected one of `to_bad`"));
     let unlike = mistake::<LinkConfig>("loss = 'some'").0;
     assert!(unlike.contains("expected a probability such as \"1%\""), "{unlike}");
 }

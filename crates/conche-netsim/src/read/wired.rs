@@ -1,10 +1,11 @@
 //! Links: rate, service, delay, queue and loss.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, Visitor};
 
-use super::{Key, OnlyKey, PatchSeed, all_of, as_whole, fields, kinds, names};
+use super::{Key, OnlyKey, as_whole, fields, kinds, names};
 use crate::units::{Probability, Size, Span};
 use crate::wired::{
     Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Pie, Red, Service, Stalls,
@@ -185,26 +186,58 @@ impl<'de> Visitor<'de> for Lossy {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
-        struct GilbertElliott {
-            to_bad: Probability,
-            to_good: Probability,
-            loss_good: Probability,
-            loss_bad: Probability,
-        }
-        impl<'de> Deserialize<'de> for GilbertElliott {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                all_of!(GilbertElliott as GilbertElliott { to_bad, to_good, loss_good, loss_bad } from deserializer)
+        let mut map = OnlyKey::of(map, &self, &["gilbert-elliott"])?;
+        map.value(PhantomData::<GilbertElliott>).map(|GilbertElliott(loss)| loss)
+    }
+}
+
+struct GilbertElliott(Loss);
+
+impl<'de> Deserialize<'de> for GilbertElliott {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(States(&["to_bad", "to_good", "mean_good", "mean_bad", "loss_good", "loss_bad"]))
+    }
+}
+
+struct States(&'static [&'static str]);
+
+impl<'de> Visitor<'de> for States {
+    type Value = GilbertElliott;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the states of a link, by frame: `to_bad` and `to_good`, or in time: `mean_good` and `mean_bad`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<GilbertElliott, A::Error> {
+        let (mut probabilities, mut means) = ([None::<Probability>; 4], [None::<Span>; 2]);
+        while let Some(key) = map.next_key_seed(Key(self.0))? {
+            match key {
+                "to_bad" => probabilities[0] = Some(map.next_value()?),
+                "to_good" => probabilities[1] = Some(map.next_value()?),
+                "mean_good" => means[0] = Some(map.next_value()?),
+                "mean_bad" => means[1] = Some(map.next_value()?),
+                "loss_good" => probabilities[2] = Some(map.next_value()?),
+                _ => probabilities[3] = Some(map.next_value()?),
             }
         }
-        as_whole!(GilbertElliott);
-        let mut map = OnlyKey::of(map, &self, &["gilbert-elliott"])?;
-        let chain = map.value(PatchSeed::<GilbertElliott>::seed())?(None);
-        Ok(Loss::GilbertElliott {
-            to_bad: chain.to_bad.0,
-            to_good: chain.to_good.0,
-            loss_good: chain.loss_good.0,
-            loss_bad: chain.loss_bad.0,
-        })
+        let [to_bad, to_good, loss_good, loss_bad] = probabilities;
+        let missing = |key| move || de::Error::missing_field(key);
+        let loss_good = loss_good.ok_or_else(missing("loss_good"))?.0;
+        let loss_bad = loss_bad.ok_or_else(missing("loss_bad"))?.0;
+        Ok(GilbertElliott(match (to_bad, to_good, means) {
+            (Some(to_bad), Some(to_good), [None, None]) => {
+                Loss::GilbertElliott { to_bad: to_bad.0, to_good: to_good.0, loss_good, loss_bad }
+            }
+            (None, None, [Some(mean_good), Some(mean_bad)]) => {
+                Loss::TimedGilbertElliott { mean_good: mean_good.0, mean_bad: mean_bad.0, loss_good, loss_bad }
+            }
+            _ => {
+                return Err(de::Error::custom(
+                    "its states change by frame or in time: write either to_bad = \"2%\" and to_good = \"25%\", or \
+                     mean_good = \"10s\" and mean_bad = \"500ms\"",
+                ));
+            }
+        }))
     }
 }
 

@@ -182,7 +182,7 @@ impl Line {
         let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
         Self {
             config,
-            loss: LossProcess::new(config.loss, stream("loss")),
+            loss: LossProcess::new(config.loss, stream("loss"), stream("sojourns")),
             delay: DelayLine::new(config.delay, config.jitter, stream("jitter")),
             duplication: stream("duplication"),
             fading: stream("service"),
@@ -210,7 +210,7 @@ impl Line {
     }
 
     pub(super) fn leave(&mut self, departure: Instant) -> FrameOutcome {
-        if self.loss.next_is_lost() {
+        if self.loss.next_is_lost(departure) {
             FrameOutcome::Lost(departure)
         } else {
             FrameOutcome::Arrives(self.delay.arrival(departure))

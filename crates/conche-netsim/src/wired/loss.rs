@@ -1,5 +1,9 @@
 //! Loss on the wire: none, independent, or in bursts.
 
+use std::time::Duration;
+
+use super::delay::Distribution;
+use crate::Instant;
 use crate::rng::Stream;
 
 /// Losses after the queue.
@@ -8,6 +12,7 @@ use crate::rng::Stream;
 /// loss = "none"
 /// loss = "1%"
 /// loss = { gilbert-elliott = { to_bad = "2%", to_good = "25%", loss_good = "0%", loss_bad = "100%" } }
+/// loss = { gilbert-elliott = { mean_good = "10s", mean_bad = "500ms", loss_good = "0.1%", loss_bad = "50%" } }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
@@ -31,6 +36,22 @@ pub enum Loss {
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
+    /// The chain in continuous time: the states have exponentially distributed durations, whatever
+    /// the traffic, so that a retransmission can meet the burst that lost the first transmission.
+    ///
+    /// Lost share of frames at random times:
+    /// `(mean_bad·loss_bad + mean_good·loss_good)/(mean_bad + mean_good)`, which is also the
+    /// distribution of the state at the start.
+    TimedGilbertElliott {
+        /// Mean duration of the good state.
+        mean_good: Duration,
+        /// Mean duration of the bad state.
+        mean_bad: Duration,
+        /// Loss probability in the good state.
+        loss_good: f64,
+        /// Loss probability in the bad state.
+        loss_bad: f64,
+    },
 }
 
 impl Loss {
@@ -41,6 +62,18 @@ impl Loss {
             Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
                 vec![("to_bad", to_bad), ("to_good", to_good), ("loss_good", loss_good), ("loss_bad", loss_bad)]
             }
+            Self::TimedGilbertElliott { loss_good, loss_bad, .. } => {
+                vec![("loss_good", loss_good), ("loss_bad", loss_bad)]
+            }
+        }
+    }
+
+    /// Returns the first parameter that is a state without duration.
+    pub(super) fn empty_state(&self) -> Option<&'static str> {
+        match self {
+            Self::TimedGilbertElliott { mean_good, .. } if mean_good.is_zero() => Some("mean_good"),
+            Self::TimedGilbertElliott { mean_bad, .. } if mean_bad.is_zero() => Some("mean_bad"),
+            _ => None,
         }
     }
 }
@@ -51,13 +84,21 @@ pub struct LossProcess {
     model: Loss,
     bad: bool,
     stream: Stream,
+    /// States in time have their own stream, and are the same under any traffic.
+    sojourns: Stream,
+    /// End of the present state in time.
+    until: Option<Instant>,
 }
 
+/// After this many cycles without a frame, the state no longer depends on the last known one.
+const FORGOTTEN_CYCLES: u32 = 1000;
+
 impl LossProcess {
-    /// Creates the state of a good link.
+    /// Creates the state of a link at its start: `stream` draws losses, `sojourns` the durations of
+    /// states in time.
     #[must_use]
-    pub fn new(model: Loss, stream: Stream) -> Self {
-        Self { model, bad: false, stream }
+    pub fn new(model: Loss, stream: Stream, sojourns: Stream) -> Self {
+        Self { model, bad: false, stream, sojourns, until: None }
     }
 
     /// Changes the model; the chain keeps its state.
@@ -65,8 +106,8 @@ impl LossProcess {
         self.model = model;
     }
 
-    /// Returns `true` if the next frame is lost.
-    pub fn next_is_lost(&mut self) -> bool {
+    /// Returns `true` if the next frame, which is on the wire at `at`, is lost. Times do not fall.
+    pub fn next_is_lost(&mut self, at: Instant) -> bool {
         match self.model {
             Loss::None => false,
             Loss::Bernoulli(probability) => self.stream.chance(probability),
@@ -76,7 +117,31 @@ impl LossProcess {
                 self.bad ^= self.stream.chance(change);
                 lost
             }
+            Loss::TimedGilbertElliott { mean_good, mean_bad, loss_good, loss_bad } => {
+                self.advance(at, mean_good, mean_bad);
+                self.stream.chance(if self.bad { loss_bad } else { loss_good })
+            }
         }
+    }
+
+    fn advance(&mut self, at: Instant, mean_good: Duration, mean_bad: Duration) {
+        let cycle = mean_good.saturating_add(mean_bad);
+        let known = self.until.filter(|until| at.since(*until) <= cycle.saturating_mul(FORGOTTEN_CYCLES));
+        let mut until = known.unwrap_or_else(|| {
+            self.bad = self.sojourns.chance(mean_bad.as_secs_f64() / cycle.as_secs_f64());
+            let start = if self.until.is_none() { Instant::ZERO } else { at };
+            start + self.sojourn(mean_good, mean_bad)
+        });
+        while until <= at {
+            self.bad = !self.bad;
+            until += self.sojourn(mean_good, mean_bad);
+        }
+        self.until = Some(until);
+    }
+
+    fn sojourn(&mut self, mean_good: Duration, mean_bad: Duration) -> Duration {
+        let mean = if self.bad { mean_bad } else { mean_good };
+        Distribution::Exponential { mean }.sample(&mut self.sojourns)
     }
 }
 
@@ -88,8 +153,9 @@ mod tests {
     const FRAMES: usize = 400_000;
 
     fn run(model: Loss) -> Vec<bool> {
-        let mut process = LossProcess::new(model, Streams::new(4).stream(Entity::Run, Purpose::named("test")));
-        (0..FRAMES).map(|_| process.next_is_lost()).collect()
+        let stream = |name| Streams::new(4).stream(Entity::Run, Purpose::named(name));
+        let mut process = LossProcess::new(model, stream("test"), stream("sojourns"));
+        (0..FRAMES as u64).map(|frame| process.next_is_lost(Instant::from_millis(10 * frame))).collect()
     }
 
     fn share(lost: &[bool]) -> f64 {

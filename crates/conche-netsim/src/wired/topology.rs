@@ -90,6 +90,14 @@ pub enum TopologyError {
         /// The configured value.
         value: f64,
     },
+    /// A state of a loss process has no duration.
+    #[error("link {link:?}: {parameter} is 0s, but a state lasts longer; leave `loss` out for a link without losses")]
+    EmptyState {
+        /// The link's name.
+        link: String,
+        /// The parameter's name.
+        parameter: &'static str,
+    },
     /// A uniform distribution's bounds are reversed.
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
@@ -365,6 +373,9 @@ pub(super) fn check_wire(link: &str, config: &LinkConfig) -> Result<(), Topology
         if !(0.0..=1.0).contains(&value) {
             return Err(TopologyError::Probability { link: link.to_owned(), parameter, value });
         }
+    }
+    if let Some(parameter) = config.loss.empty_state() {
+        return Err(TopologyError::EmptyState { link: link.to_owned(), parameter });
     }
     match config.jitter.distribution {
         Distribution::Uniform { low, high } if low > high => Err(TopologyError::EmptyJitter(link.to_owned())),

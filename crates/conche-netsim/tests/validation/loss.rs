@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use conche_netsim::wired::{LinkConfig, Loss, Topology};
-use conche_netsim::{NodeId, Simulation};
+use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_netsim::wired::{LinkConfig, Loss, LossProcess, Topology};
+use conche_netsim::{Instant, NodeId, Simulation};
 
 use crate::plain::{Arrival, Interval, Plain};
 
@@ -69,6 +70,68 @@ fn gilbert_elliott_loses_in_bursts_of_its_mean_length() {
     // About 1900 bursts with σ = 4.5: three standard errors are 0.31 of length, 0.0046 of share.
     assert!((share - 0.01 / 0.21).abs() < 0.0046, "lost {share:.4}");
     assert!((burst - 5.0).abs() < 0.31, "mean burst {burst:.2}");
+}
+
+/// The states of a loss process in time, seen by frames that all lose in the bad state only:
+/// durations are exponential, whatever the traffic.
+#[test]
+fn timed_gilbert_elliott_has_exponential_bursts_whatever_the_traffic() {
+    let (good, bad) = (0.9, 0.1);
+    let (mean_good, mean_bad) = (Duration::from_secs_f64(good), Duration::from_secs_f64(bad));
+    let loss = Loss::TimedGilbertElliott { mean_good, mean_bad, loss_good: 0.0, loss_bad: 1.0 };
+    let arrivals = Chain::of(1, LinkConfig { loss, ..LinkConfig::default() }).run();
+    let lost = f64::from(PACKETS) - arrivals.len() as f64;
+    // 200 s hold 200 cycles: the standard error of the share is 0.1·0.9·√(2/200).
+    assert!((lost / f64::from(PACKETS) - 0.1).abs() < 3.0 * 0.009, "lost {lost}");
+    // At one packet a millisecond, a burst of n packets lasts n milliseconds within one.
+    let bursts: Vec<f64> = arrivals
+        .windows(2)
+        .map(|pair| f64::from(pair[1].number - pair[0].number - 1) * 1e-3)
+        .filter(|burst| *burst > 0.0)
+        .collect();
+    assert!((bursts.len() as f64 - 200.0).abs() < 3.0 * 200_f64.sqrt(), "{} bursts", bursts.len());
+    for seconds in [0.05, 0.1, 0.2, 0.3] {
+        let share = bursts.iter().filter(|burst| **burst > seconds).count() as f64 / bursts.len() as f64;
+        let expected = (-seconds / bad).exp();
+        let error = (expected * (1.0 - expected) / bursts.len() as f64).sqrt();
+        assert!((share - expected).abs() < 3.0 * error + 0.01, "{share} last {seconds} s, instead of {expected}");
+    }
+}
+
+/// Frames at random times meet the bad state with its share of the time, and both states lose with
+/// their own probability; a frame Δ later meets the same state again with probability
+/// π + (1 − π)·exp(−Δ(1/good + 1/bad)).
+#[test]
+fn frames_meet_the_states_of_timed_gilbert_elliott_by_their_share_of_the_time() {
+    let (mean_good, mean_bad) = (Duration::from_millis(30), Duration::from_millis(10));
+    let loss = Loss::TimedGilbertElliott { mean_good, mean_bad, loss_good: 0.02, loss_bad: 0.6 };
+    let arrivals = Chain::of(1, LinkConfig { loss, ..LinkConfig::default() }).run();
+    let mut lost = vec![true; PACKETS as usize];
+    arrivals.iter().for_each(|arrival| lost[arrival.number as usize] = false);
+    let share = |count: usize| count as f64 / f64::from(PACKETS);
+    let expected = 0.25 * 0.6 + 0.75 * 0.02;
+    // 5000 cycles: states add 0.58·0.25·0.75·√(2/5000) to the error.
+    let measured = share(lost.iter().filter(|lost| **lost).count());
+    assert!((measured - expected).abs() < 3.0 * 0.0023, "{measured} instead of {expected}");
+    let memory = (-0.001_f64 * (1.0 / 0.03 + 1.0 / 0.01)).exp();
+    let both = expected.powi(2) + 0.25 * 0.75 * 0.58_f64.powi(2) * memory;
+    let measured = share(lost.windows(2).filter(|pair| pair[0] && pair[1]).count());
+    assert!((measured - both).abs() < 3.0 * 0.002, "{measured} instead of {both}");
+}
+
+#[test]
+fn the_states_of_timed_gilbert_elliott_are_the_same_under_any_traffic() {
+    let (mean_good, mean_bad) = (Duration::from_millis(300), Duration::from_millis(100));
+    let loss = Loss::TimedGilbertElliott { mean_good, mean_bad, loss_good: 0.0, loss_bad: 1.0 };
+    let run = |every_ms: usize| {
+        let stream = |name| Streams::new(3).stream(Entity::Run, Purpose::named(name));
+        let mut process = LossProcess::new(loss, stream("loss"), stream("sojourns"));
+        let times = (0..60_000_u64).step_by(every_ms);
+        times.filter(|ms| ms.is_multiple_of(50) & process.next_is_lost(Instant::from_millis(*ms))).collect::<Vec<_>>()
+    };
+    let sparse = run(50);
+    assert!(!sparse.is_empty());
+    assert_eq!(run(1), sparse);
 }
 
 #[test]

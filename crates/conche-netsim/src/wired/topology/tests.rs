@@ -176,10 +176,22 @@ fn impossible_links_are_refused() {
         error_of(LinkConfig { jitter: Jitter::uniform_reordering(ms(2), ms(1)), ..LinkConfig::default() }),
         TopologyError::EmptyJitter("ab".to_owned())
     );
+    let states = Loss::TimedGilbertElliott { mean_good: ms(1), mean_bad: ms(0), loss_good: 0.0, loss_bad: 1.0 };
+    assert_eq!(
+        error_of(LinkConfig { loss: states, ..LinkConfig::default() }).to_string(),
+        "link \"ab\": mean_bad is 0s, but a state lasts longer; leave `loss` out for a link without losses"
+    );
     for (config, parameter) in [
         (LinkConfig { duplicate: -0.1, ..LinkConfig::default() }, "duplicate"),
         (LinkConfig { stalls: Stalls { probability: 1.1, ..Stalls::default() }, ..LinkConfig::default() }, "stalls"),
         (LinkConfig { loss: Loss::Bernoulli(f64::NAN), ..LinkConfig::default() }, "loss"),
+        (
+            LinkConfig {
+                loss: Loss::TimedGilbertElliott { mean_good: ms(1), mean_bad: ms(1), loss_good: 0.0, loss_bad: 1.1 },
+                ..LinkConfig::default()
+            },
+            "loss_bad",
+        ),
         (
             LinkConfig {
                 loss: Loss::GilbertElliott { to_bad: 0.1, to_good: 1.5, loss_good: 0.0, loss_bad: 1.0 },
