@@ -1,4 +1,4 @@
-//! `conche compare [PAPER|SCENARIO.toml]...`: runs controllers over all cells and ranks them by
+//! `conche compare [PAPER|NETWORK|SCENARIO.toml]...`: runs controllers over all cells and ranks them by
 //! regret.
 
 use std::io::{self, Write};
@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use anyhow::Context;
 use conche_lab::comparison::{self, CellComparison, ranking};
 use conche_lab::experiment::Experiment;
-use conche_lab::papers::{PAPERS, Paper};
+use conche_lab::networks::NETWORKS;
+use conche_lab::papers::PAPERS;
 use conche_lab::results::comparison::{Row, to_ndjson};
 
 use crate::Global;
@@ -19,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   conche compare                                    all controllers, all papers, a first impression
   conche compare --full -o results                  as often as the papers ran; goes on after Ctrl-C
+  conche compare networks                           all controllers on networks beside those of papers
   conche compare anrw18 --controllers default,cocoa,fasor
   conche compare mine.toml --baseline default --runs 20 --json
   conche report results                             the same as a page: cells by controllers, run by run";
@@ -29,10 +31,10 @@ Examples:
     mut_arg("controllers", |arg| arg.help("Compare these; by default all controllers"))
 )]
 pub struct Args {
-    /// Papers and scenario files; by default all papers.
+    /// Papers, networks and scenario files; by default all papers.
     ///
-    /// A quick run, unless --full or --runs is given.
-    #[arg(value_name = "PAPER|SCENARIO.toml", value_parser = names::SOURCE, hide_possible_values = true)]
+    /// `networks` are all networks. A quick run, unless --full or --runs is given.
+    #[arg(value_name = "PAPER|NETWORK|SCENARIO.toml", value_parser = names::SOURCE, hide_possible_values = true)]
     sources: Vec<Source>,
     /// Show ratios to this controller instead of the best.
     #[arg(long, value_name = "NAME", value_parser = names::SCHEME, hide_possible_values = true)]
@@ -74,23 +76,28 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 }
 
 fn experiments(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Experiment>> {
-    let paper = |paper: &Paper| options.checked(paper);
+    if sources.is_empty() {
+        return PAPERS.iter().map(|paper| options.checked(paper.experiment())).collect();
+    }
     let mut experiments: Vec<Experiment> = Vec::new();
     for source in sources {
-        let experiment = match source {
-            Source::Paper(of) => paper(of)?,
-            Source::File(file) => crate::run::read(file, options)?,
+        let of_source = match source {
+            Source::Paper(paper) => vec![options.checked(paper.experiment())?],
+            Source::Network(network) => vec![options.checked(network.experiment())?],
+            Source::Networks => {
+                let all = NETWORKS.iter().map(|network| options.checked(network.experiment()));
+                all.collect::<anyhow::Result<_>>()?
+            }
+            Source::File(file) => vec![crate::run::read(file, options)?],
         };
-        if let Some(known) = experiments.iter().find(|known| known.name() == experiment.name()) {
-            let name = known.name();
-            return Err(
-                UsageError(format!("two scenarios are called `{name}`; results could not be told apart")).into()
-            );
+        for experiment in of_source {
+            let name = experiment.name();
+            if experiments.iter().any(|known| known.name() == name) {
+                let problem = format!("two scenarios are called `{name}`; results could not be told apart");
+                return Err(UsageError(problem).into());
+            }
+            experiments.push(experiment);
         }
-        experiments.push(experiment);
-    }
-    if sources.is_empty() {
-        return PAPERS.iter().map(paper).collect();
     }
     Ok(experiments)
 }

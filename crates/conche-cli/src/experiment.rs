@@ -10,7 +10,7 @@ use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOp
 use conche_lab::comparison::CellComparison;
 use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
-use conche_lab::papers::{Paper, Summary};
+use conche_lab::papers::Summary;
 use conche_lab::results::{Begin, Build, Finished, Origin, Program};
 use conche_lab::scenario::{Effort, ScenarioError};
 use conche_lab::table::Table;
@@ -154,9 +154,9 @@ impl Options {
         Ok((experiments, store))
     }
 
-    pub fn checked(&self, paper: &Paper) -> anyhow::Result<Experiment> {
-        let experiment = paper.experiment();
-        self.check(&experiment).map_err(|error| UsageError(format!("{}: {error}", paper.name)))?;
+    /// Checks the experiment of a paper or network.
+    pub fn checked(&self, experiment: Experiment) -> anyhow::Result<Experiment> {
+        self.check(&experiment).map_err(|error| UsageError(format!("{}: {error}", experiment.name())))?;
         Ok(experiment)
     }
 

@@ -1,4 +1,5 @@
-//! Congestion control arguments, and parsers of controller and paper names with completions.
+//! Congestion control arguments, and parsers of names with completions: of controllers, papers and
+//! networks.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use conche::cc::any::Named;
 use conche::cc::parameters::nearest;
 use conche::{AnyController, Builder};
 use conche_lab::controllers::known;
+use conche_lab::networks::{NETWORKS, Network};
 use conche_lab::papers::{PAPERS, Paper};
 
 /// Name of the default controller.
@@ -119,52 +121,88 @@ fn controllers() -> Vec<PossibleValue> {
 #[derive(Clone, Debug)]
 pub enum Source {
     Paper(&'static Paper),
+    Network(&'static Network),
+    /// All networks.
+    Networks,
     File(PathBuf),
 }
 
-/// A name without a dot or slash means a paper, unless such a file exists.
+/// Name of all networks.
+const ALL_NETWORKS: &str = "networks";
+
+/// A name without a dot or slash means a paper or network, unless such a file exists.
 pub const SOURCE: NameParser<Source> = NameParser {
     parse: |command, arg, value| {
-        let is_path = Path::new(value).exists() || value.to_string_lossy().contains(['.', '/', '\\']);
-        match value.to_str().and_then(Paper::by_name) {
-            Some(paper) => Ok(Source::Paper(paper)),
-            None if is_path => Ok(Source::File(value.into())),
-            None => (PAPER.parse)(command, arg, value).map(Source::Paper),
+        let name = value.to_str().unwrap_or_default();
+        if let Some(paper) = Paper::by_name(name) {
+            return Ok(Source::Paper(paper));
         }
+        if let Some(network) = Network::by_name(name) {
+            return Ok(Source::Network(network));
+        }
+        if name == ALL_NETWORKS {
+            return Ok(Source::Networks);
+        }
+        if Path::new(value).exists() || value.to_string_lossy().contains(['.', '/', '\\']) {
+            return Ok(Source::File(value.into()));
+        }
+        let name = StringValueParser::new().parse_ref(command, arg, value)?;
+        let meant = nearest_paper(&name).or_else(|| nearest(&name, network_names()));
+        let (papers, networks) = (listed(paper_names()), listed([ALL_NETWORKS].into_iter().chain(network_names())));
+        let known = format!("the papers are: {papers}; the networks are: {networks}");
+        Err(unknown(command, &format!("no paper or network `{name}`"), meant, &known))
     },
-    names: papers,
+    names: || {
+        let networks = [ALL_NETWORKS].into_iter().chain(network_names()).map(PossibleValue::new);
+        papers().into_iter().chain(networks).collect()
+    },
 };
 
 pub const PAPER: NameParser<&'static Paper> = NameParser {
     parse: |command, arg, value| {
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
         Paper::by_name(&name).ok_or_else(|| {
-            // Other commands accept files too.
-            let file = match Path::new(&name).exists() {
-                true => "; it is a file: `conche run` takes scenarios",
-                false => "",
+            // Other commands accept networks and files too.
+            let other = match Network::by_name(&name) {
+                Some(_) => "; it is a network: `conche run` and `conche compare` take networks",
+                None if Path::new(&name).exists() => "; it is a file: `conche run` takes scenarios",
+                None => "",
             };
-            let known: Vec<_> = PAPERS.iter().map(|paper| paper.name).collect();
-            let meant = nearest_paper(&name).map(|paper| format!("; did you mean `{paper}`?")).unwrap_or_default();
-            let message = format!("there is no paper `{name}`{meant}; the papers are: {}{file}\n", known.join(", "));
-            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+            let known = format!("the papers are: {}{other}", listed(paper_names()));
+            unknown(command, &format!("no paper `{name}`"), nearest_paper(&name), &known)
         })
     },
     names: papers,
 };
 
+fn unknown(command: &Command, missing: &str, meant: Option<&str>, known: &str) -> Error {
+    let meant = meant.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    Error::raw(ErrorKind::ValueValidation, format!("there is {missing}{meant}; {known}\n")).with_cmd(command)
+}
+
+fn listed(names: impl Iterator<Item = &'static str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn paper_names() -> impl Iterator<Item = &'static str> {
+    PAPERS.iter().map(|paper| paper.name)
+}
+
+fn network_names() -> impl Iterator<Item = &'static str> {
+    NETWORKS.iter().map(|network| network.name)
+}
+
 /// With or without the year.
 fn nearest_paper(name: &str) -> Option<&'static str> {
     let stem = |name: &'static str| name.trim_end_matches(|character: char| character.is_ascii_digit());
-    let names = || PAPERS.iter().map(|paper| paper.name);
-    nearest(name, names()).or_else(|| {
-        let nearest = nearest(name, names().map(stem))?;
-        names().find(|name| stem(name) == nearest)
+    nearest(name, paper_names()).or_else(|| {
+        let nearest = nearest(name, paper_names().map(stem))?;
+        paper_names().find(|name| stem(name) == nearest)
     })
 }
 
 fn papers() -> Vec<PossibleValue> {
-    PAPERS.iter().map(|paper| PossibleValue::new(paper.name)).collect()
+    paper_names().map(PossibleValue::new).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! `conche run SCENARIO.toml`: runs a user's experiment.
+//! `conche run SCENARIO.toml|NETWORK`: runs a user's experiment, or a network of conche.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use conche_lab::experiment::Experiment;
+use conche_lab::networks::Network;
 use conche_lab::papers::Paper;
 use conche_lab::scenario::{FileError, ScenarioError};
 
@@ -16,8 +17,8 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Scenario file; scenarios/ has some to start from.
-    #[arg(value_name = "SCENARIO.toml")]
+    /// Scenario file, or a network of `conche compare networks`; scenarios/ has some to start from.
+    #[arg(value_name = "SCENARIO.toml|NETWORK")]
     file: PathBuf,
     #[command(flatten)]
     options: Options,
@@ -26,7 +27,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let experiment = read(&args.file, &args.options)?;
+    let network = args.file.to_str().and_then(Network::by_name).filter(|_| !args.file.exists());
+    let experiment = match network {
+        Some(network) => args.options.checked(network.experiment())?,
+        None => read(&args.file, &args.options)?,
+    };
     args.options
         .execute(experiment, Some(&args.trace), global)
         .with_context(|| format!("scenario {}", args.file.display()))

@@ -1,13 +1,14 @@
 //! Experiments on CoAP congestion control, and the reproduction of papers.
 //!
 //! A [`campaign`] runs an [`experiment`] of a [`scenario`]: each run is a [`trial`] of hosts with a
-//! [`workload`], measured by [`metrics`]. [`comparison`] ranks controllers, [`papers`] reproduces
-//! published values.
+//! [`workload`], measured by [`metrics`]. [`comparison`] ranks controllers, also on [`networks`];
+//! [`papers`] reproduces published values.
 
 pub mod campaign;
 pub mod comparison;
 pub mod experiment;
 pub mod metrics;
+pub mod networks;
 pub mod papers;
 pub mod table;
 pub mod trial;

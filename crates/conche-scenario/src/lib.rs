@@ -82,6 +82,8 @@ pub struct Scenario {
     pub name: String,
     /// One-line title.
     pub title: String,
+    /// Whether controllers may be developed on it; `None` without a rule.
+    pub purpose: Option<Purpose>,
     /// Replications of each cell, with different random numbers.
     pub replications: AtLeastOne,
     /// Seed.
@@ -164,6 +166,27 @@ pub struct Scenario {
     /// Reasons for known deviations.
     #[serde(default)]
     pub reasons: Vec<Reason>,
+}
+
+/// Use of a network in the development of controllers. A ranking never mixes the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Controllers may be developed on it: parameters chosen, variants selected.
+    Design,
+    /// No choice may depend on its results.
+    Judgement,
+}
+
+impl Purpose {
+    /// Returns its name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Design => "design",
+            Self::Judgement => "judgement",
+        }
+    }
 }
 
 /// Clients of several schemes in equal shares: client i uses scheme i modulo their number.

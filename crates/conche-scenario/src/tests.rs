@@ -44,6 +44,16 @@ fn the_paper_of_2018_is_as_published() {
 }
 
 #[test]
+fn a_purpose_is_design_or_judgement_and_papers_have_none() {
+    let purpose = |to: &str| Ok(changed("replications = ", to)?.scenario().purpose);
+    assert_eq!(purpose("purpose = \"design\"\nreplications = "), Ok::<_, ScenarioError>(Some(Purpose::Design)));
+    assert_eq!(purpose("purpose = \"judgement\"\nreplications = "), Ok(Some(Purpose::Judgement)));
+    assert_eq!(anrw18().scenario().purpose, None);
+    let refused = problem("replications = ", "purpose = \"test\"\nreplications = ");
+    assert!(refused.contains("expected `design` or `judgement`"), "{refused}");
+}
+
+#[test]
 fn cells_are_in_the_order_of_the_scenario() {
     let mut document = anrw18().with("sweep.clients.values", vec![1, 2]).expect("an axis of the scenario");
     let controllers = vec!["cocoa".to_owned(), "default".to_owned()];

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod comparison;
+mod networks;
 mod papers;
 mod received;
 mod trial;
