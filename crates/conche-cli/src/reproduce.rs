@@ -48,7 +48,8 @@ fn distinct(papers: Vec<&'static Paper>) -> Vec<&'static Paper> {
 /// Reproduces papers one after the other, each on all cores, and prints a summary; the tables go to
 /// `--output`.
 fn all(papers: &[&Paper], options: &Options, global: &Global) -> anyhow::Result<()> {
-    let experiments = papers.iter().map(|paper| options.checked(paper.experiment())).collect::<anyhow::Result<Vec<_>>>()?;
+    let experiments =
+        papers.iter().map(|paper| options.checked(paper.experiment())).collect::<anyhow::Result<Vec<_>>>()?;
     let (done, store) = options.execute_all(experiments, global)?;
     let summaries: Vec<(&str, Summary)> =
         papers.iter().zip(&done).map(|(paper, done)| (paper.name, done.summary())).collect();

@@ -191,7 +191,10 @@ fn comparison_errors_name_a_remedy() {
     );
     refused(files.compare(&["--controllers", "default,default"]), &["`default` is there twice"]);
     refused(files.compare(&[&path]), &["two scenarios are called `small`"]);
-    refused(run(conche().args(["compare", "anrw19"])), &["there is no paper or network `anrw19`; did you mean `anrw18`?", "; the networks are: networks"]);
+    refused(
+        run(conche().args(["compare", "anrw19"])),
+        &["there is no paper or network `anrw19`; did you mean `anrw18`?", "; the networks are: networks"],
+    );
     refused(run(conche().args(["compare", "none.toml"])), &["cannot read none.toml"]);
     refused(without.compare(&[]), &["none of small is primary", "`primary = true`", "loss, rto, throughput"]);
     let neither = SCENARIO.replace("metric = \"rto\"", "metric = \"rto\", primary = true");
