@@ -15,6 +15,8 @@ pub enum Metric {
     CompletionTime,
     /// Spurious transmissions of each flow: an earlier one and its response had arrived.
     Unnecessary,
+    /// [`Self::Unnecessary`] as a share of the transmissions of finished exchanges.
+    UnnecessaryShare,
     /// Successful exchanges by number of retransmissions.
     Retransmissions,
     /// Transmissions of requests, including retransmissions.
@@ -153,6 +155,7 @@ impl Metric {
         match self {
             Self::CompletionTime => of("completion time", Unit::Seconds, Some(Lower), Many, WholeRun),
             Self::Unnecessary => of("spurious retransmissions per flow", Unit::Copies, Some(Lower), Many, Phase),
+            Self::UnnecessaryShare => of("share of spurious retransmissions", Unit::Percent, Some(Lower), Ratio, Phase),
             Self::Retransmissions => of("exchanges by number of retransmissions", Unit::Exchanges, None, One, Phase),
             Self::Copies => of("transmissions per run", Unit::Copies, None, One, WholeRun),
             Self::Drops => of("lost transmissions per run", Unit::Copies, Some(Lower), One, WholeRun),

@@ -56,6 +56,11 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             let of_flow = |flow: &Flow| flow.exchanges.iter().map(|exchange| u64::from(exchange.unnecessary)).sum();
             Sample::Each(flows().map(of_flow).collect(), 1.0)
         }
+        Metric::UnnecessaryShare => {
+            let unnecessary: u64 = exchanges().map(|exchange| u64::from(exchange.unnecessary)).sum();
+            let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
+            share(unnecessary as f64, copies as f64)
+        }
         Metric::Retransmissions => {
             let mut counts = vec![0.0; usize::from(endpoints.max_retransmit) + 1];
             for exchange in succeeded() {

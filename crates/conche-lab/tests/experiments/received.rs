@@ -115,6 +115,13 @@ fn an_exchange_without_a_copy_repeats_nothing() {
 }
 
 #[test]
+fn unnecessary_copies_are_a_share_of_the_copies_of_all_finished_exchanges() {
+    let twice = Exchange { unnecessary: 2, ..exchange(10, 4, true) };
+    let run = Record { flows: vec![flow(1, &[], vec![twice, exchange(50, 4, false)])], ..record() };
+    assert_is(&run, Metric::UnnecessaryShare, 25.0);
+}
+
+#[test]
 fn a_median_is_of_a_run_and_the_larger_of_the_two_in_the_middle() {
     let run = measured(&record(), Metric::RoundTrip);
     let other = Sample::Each(vec![7_000_000_000], 1e9);
