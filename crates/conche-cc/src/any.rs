@@ -1,8 +1,8 @@
 //! [`AnyController`]: an algorithm chosen at run time, by name or by its configuration.
 //!
-//! An enum without heap state. With the feature `alloc`, most of BDP-CoAP's state is boxed, and
-//! other crates' algorithms are a variant (module `dynamic`). A new algorithm needs its file and a
-//! line in the table below.
+//! An enum without heap state. With the feature `alloc`, CoCoA++'s state and most of BDP-CoAP's are
+//! boxed, and other crates' algorithms are a variant (module `dynamic`). A new algorithm needs its
+//! file and a line in the table below.
 
 mod configured;
 
@@ -186,6 +186,12 @@ impl fmt::Display for UnknownController {
 
 impl core::error::Error for UnknownController {}
 
+/// Keeps [`AnyPeer`] small.
+#[cfg(feature = "alloc")]
+pub(crate) type Boxed<T> = alloc::boxed::Box<T>;
+#[cfg(not(feature = "alloc"))]
+pub(crate) type Boxed<T> = T;
+
 trait Variant: Controller {
     fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;
 
@@ -368,7 +374,9 @@ macro_rules! algorithms {
     };
 }
 
-use crate::{basic, bdp, cocoa, default, fasor, full_backoff, linux, peak_hopper, temper, wiopt};
+use crate::{
+    basic, bdp, cocoa, default, eifel, fasor, fibonacci, full_backoff, linux, mrp, peak_hopper, temper, wiopt,
+};
 
 algorithms! {
     Default(default::CoapDefault) {
@@ -383,12 +391,22 @@ algorithms! {
     Cocoa(cocoa::Cocoa) {
         "cocoa" => cocoa::Cocoa::draft03(), cocoa::draft03::FEATURES;
         "cocoa-plus" => cocoa::Cocoa::plus(), cocoa::draft03::PLUS_FEATURES;
+        "cocoa-cf" => cocoa::Cocoa::californium(), cocoa::draft03::CALIFORNIUM_FEATURES;
+    }
+    CocoaContiki(cocoa::CocoaContiki) {
+        "cocoa-contiki" => cocoa::CocoaContiki::default(), cocoa::contiki::FEATURES;
+    }
+    CocoaPlusPlus(cocoa::CocoaPlusPlus) {
+        "cocoa-plus-plus" => cocoa::CocoaPlusPlus::default(), cocoa::plus_plus::FEATURES;
     }
     CocoaS(cocoa::CocoaS) {
         "cocoa-s" => cocoa::CocoaS::default(), cocoa::strong::FEATURES;
     }
+    Fibonacci(fibonacci::Fibonacci) { "fpb" => fibonacci::Fibonacci::default(), fibonacci::FEATURES; }
+    Mrp(mrp::Mrp) { "mrp" => mrp::Mrp::default(), mrp::FEATURES; }
     Basic(basic::Basic) { "basic" => basic::Basic::default(), basic::FEATURES; }
     Linux(linux::Linux) { "linux" => linux::Linux::default(), linux::FEATURES; }
+    Eifel(eifel::Eifel) { "eifel" => eifel::Eifel::default(), eifel::FEATURES; }
     PeakHopper(peak_hopper::PeakHopper) {
         "peak-hopper" => peak_hopper::PeakHopper::default(), peak_hopper::FEATURES;
         "peak-hopper-cf" => peak_hopper::PeakHopper::californium_2014(), peak_hopper::CALIFORNIUM_FEATURES;
@@ -396,6 +414,7 @@ algorithms! {
     DefaultFullBackoff(full_backoff::DefaultFullBackoff) {
         "default-fb1" => full_backoff::DefaultFullBackoff::variant_1(), full_backoff::DEFAULT_FB1_FEATURES;
         "default-fb2" => full_backoff::DefaultFullBackoff::variant_2(), full_backoff::DEFAULT_FB2_FEATURES;
+        "default-fb3" => full_backoff::DefaultFullBackoff::variant_3(), full_backoff::DEFAULT_FB3_FEATURES;
     }
     CocoaFullBackoff(full_backoff::CocoaFullBackoff) {
         "cocoa-fb1" => full_backoff::CocoaFullBackoff::variant_1(), full_backoff::COCOA_FB1_FEATURES;

@@ -30,6 +30,7 @@
 
 use core::time::Duration;
 
+use crate::any::Boxed;
 use crate::backoff::Timer;
 use crate::cocoa::draft03::CocoaPeer;
 use crate::cocoa::{self, Cocoa};
@@ -269,12 +270,6 @@ impl Controller for Bdp {
         Snapshot { bandwidth, ..self.cocoa.snapshot(&peer.samples.cocoa) }
     }
 }
-
-/// Boxed, to keep [`AnyPeer`](crate::any::AnyPeer) small.
-#[cfg(feature = "alloc")]
-type Boxed<T> = alloc::boxed::Box<T>;
-#[cfg(not(feature = "alloc"))]
-type Boxed<T> = T;
 
 /// Per-peer state of BDP-CoAP.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,17 +4,23 @@
 //! | module | algorithm | source |
 //! |---|---|---|
 //! | [`draft03`] | CoCoA and CoCoA+ | draft-ietf-core-cocoa-03; ComMag'16 |
+//! | [`contiki`] | CoCoA+ as its authors ran it on motes | Contiki, er-cocoa.c |
+//! | [`plus_plus`] | CoCoA++: the same, with backoff by the delay gradient | FGCS 2019 |
 //! | [`v2014`] | CoCoA as first published, and its optimised form | ETFA'14 (draft-01) |
 //! | [`strong`] | CoCoA-S, strong estimator only | ComMag'16 |
 //! | [`ageing`] | ageing of the RTO of an idle peer | draft-ietf-core-cocoa-03 §4.3 |
 
 pub mod ageing;
+pub mod contiki;
 pub mod draft03;
+pub mod plus_plus;
 pub mod strong;
 pub mod v2014;
 
 pub use ageing::{Aging, SmallAging};
+pub use contiki::CocoaContiki;
 pub use draft03::Cocoa;
+pub use plus_plus::CocoaPlusPlus;
 pub use strong::CocoaS;
 pub use v2014::Cocoa2014;
 

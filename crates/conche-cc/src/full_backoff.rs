@@ -2,12 +2,17 @@
 //!
 //! Source: ANRW'18 §4.2. An exchange with a retransmission gives no round-trip time, but its last
 //! timeout may have been too short: full backoff keeps it, unrandomised, until an exchange needs no
-//! retransmission.
+//! retransmission. Variant 3 of the default is from code for Contiki
+//! (github.com/vishal623/CoAP-Fullbackoff-Variants).
 //!
 //! Readings, checked against the paper's figures: in variant 2, only exchanges without a
 //! retransmission halve the default's kept timer, and CoCoA keeps min(32 s, f(x)·x), x the larger
 //! of the armed timer and the updated RTO. Not in the paper: failure ([`suggests_congestion`])
 //! keeps the last timer, kept timers do not age, and Non-confirmable messages change nothing.
+//!
+//! Uncertain: whether a retransmission restarts variant 3's count of successes, for which the code
+//! has a line that is commented out. Here it does. The code keeps one timer for all peers; here each
+//! peer has its own.
 
 use crate::backoff::{grown, suggests_congestion};
 use crate::cocoa::{self, Cocoa, FrozenFactor, draft03::CocoaPeer};
@@ -30,12 +35,8 @@ impl KeptTimeout {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 
-    fn failed(&mut self, last: Option<Micros>, event: &Abandoned<'_>) {
-        if suggests_congestion(event)
-            && let Some(last) = last
-        {
-            self.0 = last;
-        }
+    fn after_failure(last: Option<Micros>, event: &Abandoned<'_>) -> Option<Self> {
+        last.filter(|_| suggests_congestion(event)).map(Self)
     }
 }
 
@@ -47,6 +48,10 @@ pub enum Recovery {
     Forget,
     /// Variant 2: halved, and dropped unless the half exceeds the longest first timeout.
     Halve,
+    /// Variant 3: divided by 2^j by the j-th in succession, and dropped unless the quotient exceeds
+    /// the shortest first timeout. First timeouts exceed it by as much as the default's are
+    /// randomised.
+    Divide,
 }
 
 /// The default with full backoff.
@@ -77,17 +82,41 @@ impl DefaultFullBackoff {
         Self { recovery: Recovery::Halve, ..Self::default() }
     }
 
-    fn recovered(&self, kept: KeptTimeout) -> KeptTimeout {
-        let longest_first = self.default.initial().scaled(self.default.ack_random_factor);
-        let half = kept.0.shifted(1);
-        match self.recovery {
-            Recovery::Halve if half > longest_first => KeptTimeout(half),
-            Recovery::Halve | Recovery::Forget => KeptTimeout::default(),
-        }
+    /// Variant 3, from code for Contiki.
+    #[must_use]
+    pub fn variant_3() -> Self {
+        Self { recovery: Recovery::Divide, ..Self::default() }
+    }
+
+    fn recovered(&self, peer: DefaultFullBackoffPeer) -> DefaultFullBackoffPeer {
+        let (kept, successes) = (peer.kept, peer.successes.saturating_add(1));
+        let initial = self.default.initial();
+        let (rest, least) = match self.recovery {
+            Recovery::Forget => (Micros::ZERO, initial),
+            Recovery::Halve => (kept.0.shifted(1), initial.scaled(self.default.ack_random_factor)),
+            Recovery::Divide => (kept.0.shifted(successes.min(31)), initial),
+        };
+        let kept = if rest > least { KeptTimeout(rest) } else { KeptTimeout::default() };
+        DefaultFullBackoffPeer { kept, successes }
     }
 }
 
-words!(Recovery { Forget = "forget", Halve = "halve" });
+/// Per-peer state of the default with full backoff: 5 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(Rust, packed)]
+pub struct DefaultFullBackoffPeer {
+    kept: KeptTimeout,
+    /// Exchanges without retransmission since the timeout was kept.
+    successes: u8,
+}
+
+impl From<KeptTimeout> for DefaultFullBackoffPeer {
+    fn from(kept: KeptTimeout) -> Self {
+        Self { kept, successes: 0 }
+    }
+}
+
+words!(Recovery { Forget = "forget", Halve = "halve", Divide = "divide" });
 
 crate::parameters! {
     DefaultFullBackoff {
@@ -101,7 +130,7 @@ pub const DEFAULT_FB1_FEATURES: Features = Features {
     about: "the default, whose backed-off timer is kept until an exchange needs no retransmission",
     reuses_backed_off_rto: true,
     source: "ANRW'18 §4.2",
-    peer_bytes: size_of::<KeptTimeout>(),
+    peer_bytes: size_of::<DefaultFullBackoffPeer>(),
     published_bytes: None,
     ..default::FEATURES
 };
@@ -112,35 +141,52 @@ pub const DEFAULT_FB2_FEATURES: Features = Features {
     ..DEFAULT_FB1_FEATURES
 };
 
+/// Feature table row of the default, variant 3.
+pub const DEFAULT_FB3_FEATURES: Features = Features {
+    about: "the default, whose kept timer is divided by 2^j by the j-th exchange in a row without a retransmission",
+    dithering: "timer + [0, 1] s",
+    source: "CoAP-Fullbackoff-Variants (Contiki code)",
+    ..DEFAULT_FB1_FEATURES
+};
+
 impl RtoRule for DefaultFullBackoff {
-    type Peer = KeptTimeout;
+    type Peer = DefaultFullBackoffPeer;
     type Exchange = ();
     const MEASURES_RTT: bool = false;
 
-    fn new_peer(&self, _now: Instant) -> KeptTimeout {
-        KeptTimeout::default()
+    fn new_peer(&self, _now: Instant) -> DefaultFullBackoffPeer {
+        DefaultFullBackoffPeer::default()
     }
 
-    fn rto(&self, kept: &KeptTimeout) -> Micros {
+    fn rto(&self, peer: &DefaultFullBackoffPeer) -> Micros {
+        let kept = peer.kept;
         kept.get().unwrap_or(self.default.initial())
     }
 
-    fn first_timeout(&self, kept: &mut KeptTimeout, (): &mut (), sent: &Sent) -> Micros {
-        kept.get().unwrap_or_else(|| self.default.draw(sent.random)).min(self.default.cap())
+    fn first_timeout(&self, peer: &mut DefaultFullBackoffPeer, (): &mut (), sent: &Sent) -> Micros {
+        let (kept, drawn) = (peer.kept, self.default.draw(sent.random));
+        let first = match kept.get() {
+            Some(kept) if self.recovery == Recovery::Divide => kept.plus(drawn.minus(self.default.initial())),
+            Some(kept) => kept,
+            None => drawn,
+        };
+        first.min(self.default.cap())
     }
 
-    fn next_timeout(&self, _kept: &mut KeptTimeout, (): &mut (), current: Micros, _sent: &Sent) -> Micros {
+    fn next_timeout(&self, _peer: &mut Self::Peer, (): &mut (), current: Micros, _sent: &Sent) -> Micros {
         grown(current, Factor::TWO, self.default.cap())
     }
 
-    fn on_ack(&self, kept: &mut KeptTimeout, timeout: Option<Micros>, event: &Acknowledged<'_>) {
+    fn on_ack(&self, peer: &mut DefaultFullBackoffPeer, timeout: Option<Micros>, event: &Acknowledged<'_>) {
         if let Some(armed) = timeout {
-            *kept = if event.retransmissions() > 0 { KeptTimeout(armed) } else { self.recovered(*kept) };
+            *peer = if event.retransmissions() > 0 { KeptTimeout(armed).into() } else { self.recovered(*peer) };
         }
     }
 
-    fn on_failure(&self, kept: &mut KeptTimeout, timeout: Option<Micros>, event: &Abandoned<'_>) {
-        kept.failed(timeout, event);
+    fn on_failure(&self, peer: &mut DefaultFullBackoffPeer, timeout: Option<Micros>, event: &Abandoned<'_>) {
+        if let Some(kept) = KeptTimeout::after_failure(timeout, event) {
+            *peer = kept.into();
+        }
     }
 }
 
@@ -264,7 +310,9 @@ impl RtoRule for CocoaFullBackoff {
     }
 
     fn on_failure(&self, peer: &mut CocoaFullBackoffPeer, timeout: Option<Micros>, event: &Abandoned<'_>) {
-        peer.kept.failed(timeout, event);
+        if let Some(kept) = KeptTimeout::after_failure(timeout, event) {
+            peer.kept = kept;
+        }
     }
 
     fn report(&self, peer: &CocoaFullBackoffPeer) -> Snapshot {

@@ -26,12 +26,15 @@ pub mod control;
 pub mod default;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub mod dynamic;
+pub mod eifel;
 pub mod estimator;
 mod event;
 pub mod fasor;
 pub mod features;
+pub mod fibonacci;
 pub mod full_backoff;
 pub mod linux;
+pub mod mrp;
 pub mod non;
 pub mod parameters;
 pub mod path;

@@ -81,7 +81,7 @@ impl Check {
         let is_frozen = features.dithering.starts_with("until measured");
         match self {
             Self::Recovers if is_frozen => Some("the RTO is frozen at the first round-trip time"),
-            Self::SlowsDown if features.backoff.starts_with("none") => Some("pacing replaces backoff"),
+            Self::SlowsDown if features.backoff.starts_with("none") => Some("retransmissions do not back off"),
             Self::RtoFollowsRtt if !features.strong_rtt => Some("the RTO does not depend on the round-trip time"),
             Self::RetransmissionsGiveNoSample if !features.strong_rtt || features.weak_rtt.is_some() => {
                 Some("weak round-trip times are samples, or nothing is measured")
@@ -311,8 +311,9 @@ mod tests {
         assert_eq!(exempt(Check::BackoffDecays), [""; 0]);
         assert_eq!(exempt(Check::KeepsPeersApart), [""; 0]);
         assert_eq!(exempt(Check::Recovers), ["semi-dynamic"]);
-        assert_eq!(exempt(Check::SlowsDown), ["bdp", "bdp-literal"]);
-        assert_eq!(exempt(Check::RtoFollowsRtt), ["default", "coap-b", "static", "default-fb1", "default-fb2"]);
+        assert_eq!(exempt(Check::SlowsDown), ["cocoa-plus-plus", "bdp", "bdp-literal"]);
+        let without_rtt = ["default", "coap-b", "static", "fpb", "mrp", "default-fb1", "default-fb2", "default-fb3"];
+        assert_eq!(exempt(Check::RtoFollowsRtt), without_rtt);
         assert_eq!(exempt(Check::Dithers), ["linux", "peak-hopper", "peak-hopper-cf", "rfc6298"]);
     }
 }

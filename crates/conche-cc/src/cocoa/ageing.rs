@@ -111,7 +111,7 @@ pub(crate) fn age_small(rto: &mut Micros, last: &mut Stamp, now: Stamp, by: Smal
     }
 }
 
-fn exceeds(idle_ms: u32, span: Micros) -> bool {
+pub(super) fn exceeds(idle_ms: u32, span: Micros) -> bool {
     u64::from(idle_ms) * 1_000 > u64::from(span.get())
 }
 

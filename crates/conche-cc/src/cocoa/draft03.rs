@@ -1,6 +1,8 @@
 //! CoCoA of draft-ietf-core-cocoa-03, and CoCoA+ of ComMag'16.
 //!
 //! The first selects the backoff factor by the expired timeout, the second by the first ([`Vbf`]).
+//! Californium's CoCoA (`Cocoa.java`, commit 0435df87), with which ComMag'16 measured GPRS, is the
+//! second with the gains of ETFA'14.
 //!
 //! Divergences and resolutions:
 //! - the draft's appendix B writes `BETA*(RTT_strong-RTT)` without the absolute value;
@@ -50,6 +52,8 @@ pub struct Cocoa {
     pub strong_k: u8,
     /// K of the weak estimator: RTO_weak = SRTT + K·RTTVAR.
     pub weak_k: u8,
+    /// Gains of both estimators.
+    pub gains: Gains,
     /// Weight of RTO_strong in the RTO, at most 1.
     pub strong_weight: Factor,
     /// Weight of RTO_weak in the RTO, at most 1.
@@ -80,6 +84,7 @@ impl Cocoa {
             weak_limit: WEAK_LIMIT,
             strong_k: 4,
             weak_k: 1,
+            gains: Gains::RFC6298,
             strong_weight: Factor::HALF,
             weak_weight: Factor::QUARTER,
             backoff: VariableBackoff::DRAFT03,
@@ -92,6 +97,12 @@ impl Cocoa {
     #[must_use]
     pub fn plus() -> Self {
         Self { vbf: Vbf::Frozen, ..Self::draft03() }
+    }
+
+    /// CoCoA+ as in Californium: α = 1/4 and β = 1/8.
+    #[must_use]
+    pub fn californium() -> Self {
+        Self { gains: Gains::ETFA14, ..Self::plus() }
     }
 
     /// CoCoA in ANRW'18: the draft without ageing.
@@ -164,6 +175,10 @@ crate::parameters! {
             "maximum first timeout in RTOs", "RFC 7252 §4.8";
         "strong_k" => strong_k, Range::count(0, 64), "K of RTO_strong = SRTT + K·RTTVAR", "draft-ietf-core-cocoa-03 §4.2";
         "weak_k" => weak_k, Range::count(0, 64), "K of RTO_weak = SRTT + K·RTTVAR", "draft-ietf-core-cocoa-03 §4.2";
+        "srtt_shift" => gains.srtt_shift, Range::count(0, 16),
+            "binary exponent of SRTT's gain, 1/2^n", "draft-ietf-core-cocoa-03 §4.2; Californium";
+        "rttvar_shift" => gains.rttvar_shift, Range::count(0, 16),
+            "binary exponent of RTTVAR's gain, 1/2^n", "draft-ietf-core-cocoa-03 §4.2; Californium";
         "strong_weight" => strong_weight, Range::permille(0, 1_000),
             "weight of RTO_strong in the RTO", "draft-ietf-core-cocoa-03 §4.2";
         "weak_weight" => weak_weight, Range::permille(0, 1_000),
@@ -207,6 +222,14 @@ pub const PLUS_FEATURES: Features = Features {
     ..FEATURES
 };
 
+/// Feature table row of Californium's CoCoA.
+pub const CALIFORNIUM_FEATURES: Features = Features {
+    about: "CoCoA+ as in Californium: SRTT and RTTVAR have each other's gain",
+    source: "Californium, Cocoa.java; ComMag'16",
+    published_bytes: None,
+    ..PLUS_FEATURES
+};
+
 impl RtoRule for Cocoa {
     type Peer = CocoaPeer;
     type Exchange = FrozenFactor;
@@ -247,10 +270,10 @@ impl RtoRule for Cocoa {
         }
         let rto = peer.rto.get();
         let rto = if retransmissions == 0 {
-            peer.strong.sample(rtt, Gains::RFC6298);
+            peer.strong.sample(rtt, self.gains);
             rto.blended(peer.strong.rto(self.strong_k.into()), self.strong_weight)
         } else {
-            peer.weak.sample(rtt, Gains::RFC6298);
+            peer.weak.sample(rtt, self.gains);
             rto.blended(peer.weak.rto(self.weak_k.into()), self.weak_weight)
         };
         peer.rto.set(rto.min(self.max_rto.into()), event.now);

@@ -39,6 +39,43 @@ fn variant_2_halves_until_a_first_timer_could_be_as_long() {
 }
 
 #[test]
+fn variant_3_divides_by_a_power_of_two_that_grows_with_each_success() {
+    let controller = DefaultFullBackoff::variant_3();
+    let mut drive = TestDriver::new(&controller);
+    drive.start(0.0);
+    for _ in 0..4 {
+        drive.time_out();
+    }
+    assert_eq!(drive.ack_after(100), 32_000);
+    assert_eq!([drive.clean(100), drive.clean(100), drive.clean(100)], [16_000, 4_000, 2_000]);
+}
+
+#[test]
+fn a_retransmission_starts_variant_3_anew() {
+    let controller = DefaultFullBackoff::variant_3();
+    let mut drive = TestDriver::new(&controller);
+    drive.start(0.0);
+    for _ in 0..4 {
+        drive.time_out();
+    }
+    drive.ack_after(100);
+    drive.clean(100);
+    assert_eq!([drive.start(0.0), drive.time_out()], [16_000, 32_000]);
+    assert_eq!([drive.ack_after(100), drive.clean(100), drive.clean(100)], [32_000, 16_000, 4_000]);
+}
+
+#[test]
+fn variant_3_adds_up_to_a_second_to_the_kept_timer() {
+    let controller = DefaultFullBackoff::variant_3();
+    let mut drive = TestDriver::new(&controller);
+    assert_eq!([drive.start(0.0), drive.time_out()], [2_000, 4_000]);
+    drive.ack_after(100);
+    assert_eq!(drive.start(0.5), 4_500);
+    drive.ack_after(100);
+    assert_eq!(drive.start(0.5), 2_500, "half of 4 s is the default's");
+}
+
+#[test]
 fn failure_keeps_the_last_timer() {
     let controller = DefaultFullBackoff::variant_1();
     let mut drive = TestDriver::new(&controller);

@@ -49,7 +49,11 @@ fn every_default_lies_in_its_range_and_sets_the_parameter_to_itself() {
             assert_eq!(set.set(name, &value.to_string()), Ok(()));
             assert_eq!(set, default, "{}: {name}", named.name);
         }
-        assert!(names.iter().any(|name| ["ack_timeout", "initial_rto"].contains(name)), "{}", named.name);
+        assert!(
+            names.iter().any(|name| ["ack_timeout", "initial_rto", "idle_interval"].contains(name)),
+            "{}",
+            named.name
+        );
         let all = names.len();
         names.sort_unstable();
         names.dedup();

@@ -4,11 +4,14 @@ use core::time::Duration;
 
 use conche_cc::basic::Basic;
 use conche_cc::bdp::{Bdp, BdpFlight, BdpPeer, BdpState};
-use conche_cc::cocoa::{Aging, Cocoa, Cocoa2014, CocoaS, SmallAging, Vbf};
+use conche_cc::cocoa::{Aging, Cocoa, Cocoa2014, CocoaContiki, CocoaPlusPlus, CocoaS, SmallAging, Vbf};
 use conche_cc::default::CoapDefault;
+use conche_cc::eifel::Eifel;
 use conche_cc::fasor::{Fasor, FasorPeer, FasorPhase};
+use conche_cc::fibonacci::Fibonacci;
 use conche_cc::full_backoff::{CocoaFullBackoff, DefaultFullBackoff};
 use conche_cc::linux::Linux;
+use conche_cc::mrp::Mrp;
 use conche_cc::peak_hopper::PeakHopper;
 use conche_cc::temper::Temper;
 use conche_cc::units::Factor;
@@ -46,20 +49,29 @@ impl<C: Controller> Default for Observer<C> {
 
 type Check = fn(&Params, &Vector) -> Result<Vec<Failure>, Unusable>;
 
-const ALGORITHMS: [(&str, Check); 21] = [
+const ALGORITHMS: [(&str, Check); 28] = [
     ("default", |p, vector| run(coap_default(CoapDefault::default(), p), vector)),
     ("default_b", |p, vector| run(coap_default(CoapDefault::coap_b(), p), vector)),
     ("cocoa2014", |p, vector| run_cocoa2014(cocoa2014(Cocoa2014::default(), p), vector)),
     ("cocoa2014_opt", |p, vector| run_cocoa2014(cocoa2014(Cocoa2014::optimized(), p), vector)),
     ("cocoa03", |p, vector| run_cocoa(cocoa(Cocoa::draft03(), p), vector)),
     ("cocoa_plus", |p, vector| run_cocoa(cocoa(Cocoa::plus(), p), vector)),
+    ("cocoa_cf", |p, vector| run_cocoa(cocoa(Cocoa::californium(), p), vector)),
+    ("cocoa_contiki", |p, vector| run_cocoa_contiki(cocoa_contiki(p), vector)),
+    ("cocoa_plus_plus", |p, vector| {
+        run(CocoaPlusPlus { contiki: cocoa_contiki(p), ..CocoaPlusPlus::default() }, vector)
+    }),
     ("cocoa_s", |p, vector| run_cocoa_s(cocoa_s(p), vector)),
+    ("fpb", |p, vector| run(Fibonacci { default: coap_default(CoapDefault::default(), p) }, vector)),
+    ("mrp", |_, vector| run(Mrp::default(), vector)),
+    ("eifel", |p, vector| run(eifel(p), vector)),
     ("basic", |p, vector| run(basic(p), vector)),
     ("linux", |p, vector| run(linux(p), vector)),
     ("ph", |p, vector| run(peak_hopper(PeakHopper::default(), p), vector)),
     ("ph_cf", |p, vector| run(peak_hopper(PeakHopper::californium_2014(), p), vector)),
     ("default_fb1", |p, vector| run(default_fb(DefaultFullBackoff::variant_1(), p), vector)),
     ("default_fb2", |p, vector| run(default_fb(DefaultFullBackoff::variant_2(), p), vector)),
+    ("default_fb3", |p, vector| run(default_fb(DefaultFullBackoff::variant_3(), p), vector)),
     ("cocoa_fb1", |p, vector| run(cocoa_fb(CocoaFullBackoff::variant_1(), p), vector)),
     ("cocoa_fb2", |p, vector| run(cocoa_fb(CocoaFullBackoff::variant_2(), p), vector)),
     ("fasor", |p, vector| run_fasor(fasor(Fasor::default(), p), vector)),
@@ -145,6 +157,24 @@ fn cocoa(base: Cocoa, p: &Params) -> Cocoa {
     }
 }
 
+fn cocoa_contiki(p: &Params) -> CocoaContiki {
+    let base = CocoaContiki::default();
+    CocoaContiki {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        ..base
+    }
+}
+
+fn eifel(p: &Params) -> Eifel {
+    let base = Eifel::default();
+    Eifel {
+        ack_timeout: p.ack_timeout(base.ack_timeout),
+        ack_random_factor: p.random_factor(base.ack_random_factor),
+        ..base
+    }
+}
+
 fn cocoa_s(p: &Params) -> CocoaS {
     let base = CocoaS::default();
     CocoaS {
@@ -213,6 +243,10 @@ fn run_cocoa2014(controller: Cocoa2014, vector: &Vector) -> Result<Vec<Failure>,
 
 fn run_cocoa(controller: Cocoa, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
     run_observed(controller, Observer { initial_rto: Cocoa::initial_rto, ..Observer::default() }, vector)
+}
+
+fn run_cocoa_contiki(controller: CocoaContiki, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
+    run_observed(controller, Observer { initial_rto: CocoaContiki::initial_rto, ..Observer::default() }, vector)
 }
 
 fn run_cocoa_s(controller: CocoaS, vector: &Vector) -> Result<Vec<Failure>, Unusable> {
