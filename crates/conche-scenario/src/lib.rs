@@ -280,7 +280,11 @@ impl Scenario {
             match &change.event {
                 ChangeEvent::Link { name, wire } => {
                     self.validate_link(&place("link.name"), name)?;
-                    wire.check(name).map_err(|problem| ScenarioError::new(place("link.wire"), problem))
+                    wire.check(name).map_err(|problem| ScenarioError::new(place("link.wire"), problem))?;
+                    let awaits_now = wire.wakes.is_some_and(|wakes| wakes.awaits_uplinks());
+                    let awaited = self.links.iter().any(|link| link.name == *name && link.awaits_uplinks());
+                    let problem = "the link does not wait for uplinks at the start; set `after_uplink` there, too";
+                    ensure(awaited || !awaits_now, place("link.wire.wakes"), problem)
                 }
                 ChangeEvent::Fail { link, .. } => self.validate_link(&place("fail.link"), link),
                 ChangeEvent::CutOff { nodes, .. } => self.validate_nodes(place("cut-off.nodes"), nodes),
@@ -430,6 +434,9 @@ impl Scenario {
             None => refuse(&format!("the link `{name}` has no rate, and nothing ever waits for it")),
             Some(_) if link.wire.aqm.is_some() || self.changes.iter().any(changes) => refuse(&format!(
                 "the link `{name}` changes or manages its queue, so that the time of a frame in it is unknown"
+            )),
+            Some(_) if link.wire.wakes.is_some() || link.wire.duty_cycle < 1.0 => refuse(&format!(
+                "frames wait for `{name}` while it is idle, so that the time of a frame in it is unknown"
             )),
             Some(_) => Ok(()),
         }

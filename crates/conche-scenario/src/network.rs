@@ -129,10 +129,17 @@ impl Link {
         }
     }
 
+    pub(super) fn awaits_uplinks(&self) -> bool {
+        self.wire.wakes.is_some_and(|wakes| wakes.awaits_uplinks())
+    }
+
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
-        self.ends()?;
+        let ends = self.ends()?;
         let wire = format!("links.{}.wire", self.name);
-        self.wire.check(&self.name).map_err(|problem| ScenarioError::new(wire, problem))?;
+        self.wire.check(&self.name).map_err(|problem| ScenarioError::new(&wire, problem))?;
+        let problem = "each direction would wait for frames of the other; write two links, with `from` and `to`, and \
+                       `after_uplink` in the one toward the nodes that sleep";
+        ensure(!(ends.both_ways && self.awaits_uplinks()), format_args!("{wire}.wakes"), problem)?;
         let Some(spread) = self.spread else { return Ok(()) };
         let place = format!("links.{}.spread", self.name);
         ensure(self.wire.rate.is_some(), &place, "the link has no rate that could differ; give it one in `wire`")?;

@@ -718,6 +718,31 @@ fn only_queues_of_links_that_know_how_long_a_frame_will_wait_are_watched() {
         let problem = watching(link, addition).expect_err(expected);
         assert!(problem.contains("values.standing-queue: ") && problem.contains(expected), "{problem}");
     }
+    let rate = "rate = \"30kbit/s\"";
+    let value = "[[values]]\ncolumn = \"standing_s\"\n\
+                 metric = { standing-queue = { link = \"downlink\", above = \"2s\" } }\n";
+    for key in ["duty_cycle = \"1%\"", "wakes = { every = \"5s\" }"] {
+        let text = format!("{}\n{value}", ANRW18.replacen(rate, &format!("{rate}\n{key}"), 1));
+        let problem = Document::from_toml(&text).expect_err(key).to_string();
+        assert!(problem.contains("frames wait for `downlink` while it is idle"), "{problem}");
+    }
+}
+
+#[test]
+fn windows_after_uplinks_are_of_one_direction_and_from_the_start() {
+    let rate = "rate = \"30kbit/s\"";
+    let sleeping = |wakes: &str| format!("{rate}\nwakes = {wakes}");
+    assert!(changed(rate, &sleeping("{ every = \"5s\", after_uplink = [\"1s\", \"2s\"] }")).is_ok());
+    assert!(changed(rate, &format!("{rate}\nduty_cycle = \"1%\"")).is_ok());
+    let both = "between = [\"client\", \"hub\"]\n[links.wire]\n";
+    let error = problem(both, &format!("{both}wakes = {{ after_uplink = \"1s\" }}\n"));
+    assert!(error.contains("links.access.wire.wakes: each direction would wait"), "{error}");
+    let error = problem(rate, &sleeping("{ every = \"1s\", for = \"1s\" }"));
+    assert!(error.contains("links.downlink.wire: ") && error.contains("make `for` shorter than `every`"), "{error}");
+    let change = "[[changes]]\nat = \"1s\"\nevent = { link = { name = \"downlink\", wire = { wakes = { after_uplink \
+                  = \"1s\" } } } }\n[endpoint]";
+    let error = problem("[endpoint]", change);
+    assert!(error.contains("changes.0.event.link.wire.wakes: ") && error.contains("at the start"), "{error}");
 }
 
 #[test]

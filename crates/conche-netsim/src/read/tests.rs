@@ -12,6 +12,7 @@ use crate::routing::aodv::{AodvConfig, Metric};
 use crate::routing::{Objective, RplConfig};
 use crate::sixlowpan::{Inline, Sixlowpan, UdpHeader};
 use crate::transport::tcp::{Acknowledgments, SenderConfig};
+use crate::units::SpanRange;
 use crate::wired::*;
 
 const fn ms(milliseconds: u64) -> Duration {
@@ -72,6 +73,17 @@ fn links_read_as_documented() {
     assert_eq!(read::<LinkConfig>(""), LinkConfig::default());
     assert_eq!(read::<LinkConfig>("rate = 'none'\njitter = 'none'"), LinkConfig::default());
     assert_eq!(table!(Stalls in "../wired/service.rs"), expected.stalls);
+    let range = |least, most| SpanRange::new(ms(least), ms(most));
+    assert_eq!(
+        values!(struct Wakes in "../wired/wakes.rs"),
+        [
+            Wakes { every: Some(ms(5000)), ..Wakes::default() },
+            Wakes { every: Some(ms(10_240)), lasting: ms(100), after_uplink: [range(0, 20_000), None] },
+            Wakes { after_uplink: [range(1000, 1000), range(2000, 2000)], ..Wakes::default() },
+        ]
+    );
+    let share = read::<LinkConfig>("duty_cycle = '1%'\nwakes = 'none'");
+    assert_eq!(share, LinkConfig { duty_cycle: 0.01, ..LinkConfig::default() });
     assert_eq!(values!(enum Service in "../wired/service.rs"), [Service::Rayleigh]);
 }
 
@@ -297,6 +309,18 @@ fn exclusive_and_missing_keys_are_refused() {
         assert!(states(keys).starts_with("its states change by frame or in time: write either to_bad"), "{keys}");
     }
     assert!(states("good = '1s'").contains("unknown field `good`, expected one of `to_bad`"));
+    for (wakes, expected) in [
+        ("{ for = '1s' }", "`for` is the length of periodic windows; write also every = \"10.24s\""),
+        ("{ after_uplink = [] }", "an uplink opens one or two windows; write them as in [\"1s\", \"2s\"]"),
+        ("{ after_uplink = ['1s', '2s', '3s'] }", "an uplink opens one or two windows"),
+        ("{ after_uplink = '2s..1s' }", "it ends before it begins"),
+        ("{ after_uplink = 1 }", "expected times after an uplink as in \"0s..20s\""),
+        ("{ each = '1s' }", "unknown field `each`, expected one of `every`, `for`, `after_uplink`"),
+        ("5", "expected windows as in { every = \"10.24s\""),
+    ] {
+        let message = mistake::<LinkConfig>(&format!("wakes = {wakes}")).0;
+        assert!(message.contains(expected), "{message}");
+    }
     let unlike = mistake::<LinkConfig>("loss = 'some'").0;
     assert!(unlike.contains("expected a probability such as \"1%\""), "{unlike}");
 }

@@ -3,18 +3,22 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{Key, OnlyKey, as_whole, fields, kinds, names};
-use crate::units::{Probability, Size, Span};
+use crate::units::{Probability, Size, Span, SpanRange};
 use crate::wired::{
     Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Pie, Red, Service, Stalls,
+    Wakes,
 };
 
 fields!(LinkConfig over LinkConfig::default();
-    first { duplicate: Probability => |link, duplicate| link.duplicate = duplicate(None).0 }
-    then { rate, service, stalls, delay, jitter, queue, aqm, loss, header_bytes }
-    hidden { duplicate }
+    first {
+        duplicate: Probability => |link, duplicate| link.duplicate = duplicate(None).0,
+        duty_cycle: Probability => |link, share| link.duty_cycle = share(None).0,
+    }
+    then { rate, service, stalls, delay, jitter, queue, aqm, wakes, loss, header_bytes }
+    hidden { duplicate, duty_cycle }
 );
 fields!(Stalls over Stalls::default();
     first { probability: Probability => |stalls, probability| stalls.probability = probability(None).0 }
@@ -241,4 +245,66 @@ impl<'de> Visitor<'de> for States {
     }
 }
 
-as_whole!(Jitter, DropTail, Loss);
+struct Waking(&'static [&'static str]);
+
+impl<'de> Visitor<'de> for Waking {
+    type Value = Wakes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("windows as in { every = \"10.24s\", for = \"100ms\" } or { after_uplink = \"0s..20s\" }")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Wakes, A::Error> {
+        let (mut wakes, mut lasting) = (Wakes::default(), None::<Span>);
+        while let Some(key) = map.next_key_seed(Key(self.0))? {
+            match key {
+                "every" => wakes.every = Some(map.next_value::<Span>()?.0),
+                "for" => lasting = Some(map.next_value()?),
+                _ => wakes.after_uplink = map.next_value::<AfterUplink>()?.0,
+            }
+        }
+        if lasting.is_some() && wakes.every.is_none() {
+            return Err(de::Error::custom("`for` is the length of periodic windows; write also every = \"10.24s\""));
+        }
+        wakes.lasting = lasting.map_or(wakes.lasting, |span| span.0);
+        Ok(wakes)
+    }
+}
+
+impl<'de> Deserialize<'de> for Wakes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Waking(&["every", "for", "after_uplink"]))
+    }
+}
+
+struct AfterUplink([Option<SpanRange>; 2]);
+
+impl<'de> Deserialize<'de> for AfterUplink {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UplinkVisitor)
+    }
+}
+
+struct UplinkVisitor;
+
+impl<'de> Visitor<'de> for UplinkVisitor {
+    type Value = AfterUplink;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("times after an uplink as in \"0s..20s\", or two of them as in [\"1s\", \"2s\"]")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<AfterUplink, E> {
+        text.parse().map(|range| AfterUplink([Some(range), None])).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut ranges: A) -> Result<AfterUplink, A::Error> {
+        let windows = [ranges.next_element()?, ranges.next_element()?];
+        match (windows[0], ranges.next_element::<SpanRange>()?) {
+            (Some(_), None) => Ok(AfterUplink(windows)),
+            _ => Err(de::Error::custom("an uplink opens one or two windows; write them as in [\"1s\", \"2s\"]")),
+        }
+    }
+}
+
+as_whole!(Jitter, DropTail, Loss, Wakes);

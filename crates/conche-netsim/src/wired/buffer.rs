@@ -1,10 +1,13 @@
-//! A link with an explicit queue and an event per departure, for AQM, traces, and changes.
+//! A link with an explicit queue and an event per departure, for AQM, traces, changes, sleeping
+//! receivers and duty cycles.
 
 use std::collections::VecDeque;
 
 use super::aqm::{AnyAqm, QueueState};
 use super::link::{FrameOutcome, Line, LinkConfig};
 use super::link_trace::{LinkTrace, OPPORTUNITY_BYTES, Opportunities};
+use super::service::scaled;
+use super::wakes::Windows;
 use crate::packet::PacketRef;
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
@@ -67,10 +70,15 @@ pub(super) struct Buffer {
     /// Number of the pending resume event; others belong to interrupted transmissions.
     resumption: Option<u32>,
     resumptions: u32,
+    windows: Windows,
+    /// End of the silence after the last frame.
+    silent_until: Instant,
+    /// Time of the resume event that waits for a window or the end of a silence.
+    opens: Option<Instant>,
 }
 
 impl Buffer {
-    pub(super) fn new(line: Line, trace: Option<LinkTrace>, management: Stream) -> Self {
+    pub(super) fn new(line: Line, trace: Option<LinkTrace>, windows: Windows, management: Stream) -> Self {
         let trace = trace.map(Opportunities::new);
         Self {
             aqm: AnyAqm::new(line.config.aqm, mean_rate(&line, trace.as_ref()), management.clone()),
@@ -81,6 +89,9 @@ impl Buffer {
             management,
             resumption: None,
             resumptions: 0,
+            windows,
+            silent_until: Instant::ZERO,
+            opens: None,
         }
     }
 
@@ -137,7 +148,7 @@ impl Buffer {
         if self.resumption != Some(number) {
             return;
         }
-        self.resumption = None;
+        (self.resumption, self.opens) = (None, None);
         if let Some(trace) = &mut self.trace {
             trace.take();
             self.use_opportunity(now, actions);
@@ -150,8 +161,16 @@ impl Buffer {
         self.go_on(now, actions);
     }
 
+    /// The receiver has sent a frame, which ends at `uplink`.
+    pub(super) fn open(&mut self, uplink: Instant, now: Instant, actions: &mut Vec<LinkAction>) {
+        if let Some(wakes) = &self.line.config.wakes {
+            self.windows.open(wakes, uplink, now);
+            self.go_on(now, actions);
+        }
+    }
+
     pub(super) fn interrupt(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
-        self.resumption = None;
+        (self.resumption, self.opens) = (None, None);
         actions.extend(self.served.take().map(|served| LinkAction::Interrupted(served.frame.packet)));
         while let Some(frame) = self.waiting.pop() {
             actions.push(LinkAction::Interrupted(frame.packet));
@@ -160,7 +179,7 @@ impl Buffer {
     }
 
     fn go_on(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
-        if self.resumption.is_some() {
+        if self.resumption.is_some() && self.opens.is_none() {
             return;
         }
         if let Some(trace) = &self.trace {
@@ -170,14 +189,46 @@ impl Buffer {
             }
             return;
         }
-        while let Some(frame) = Self::next(&mut self.aqm, &mut self.waiting, now, actions) {
+        loop {
+            if !self.waiting.frames.is_empty() {
+                match self.next_start(now) {
+                    Some(start) if start <= now => {}
+                    start => return self.wait_until(start, actions),
+                }
+            }
+            let Some(frame) = Self::next(&mut self.aqm, &mut self.waiting, now, actions) else { return };
+            self.windows.take(now);
             let Some(rate) = self.line.config.rate else {
                 actions.push(LinkAction::Left(frame.packet, self.line.leave(now)));
                 continue;
             };
             let nanos = self.line.service_nanos(rate, frame.bytes);
+            let after = |nanos| Instant::from_nanos(now.as_nanos().saturating_add(nanos));
+            if self.line.config.duty_cycle < 1.0 {
+                self.silent_until = after(scaled(nanos, 1.0 / self.line.config.duty_cycle));
+            }
             self.served = Some(ServedFrame { frame, left: 0 });
-            return self.resume_at(Instant::from_nanos(now.as_nanos().saturating_add(nanos)), actions);
+            self.opens = None;
+            return self.resume_at(after(nanos), actions);
+        }
+    }
+
+    /// Returns the time at which the next transmission can begin; `None` until an uplink.
+    fn next_start(&self, now: Instant) -> Option<Instant> {
+        let audible = now.max(self.silent_until);
+        match &self.line.config.wakes {
+            None => Some(audible),
+            Some(wakes) => self.windows.next(wakes, audible),
+        }
+    }
+
+    fn wait_until(&mut self, start: Option<Instant>, actions: &mut Vec<LinkAction>) {
+        if self.opens == start {
+            return;
+        }
+        (self.resumption, self.opens) = (None, start);
+        if let Some(start) = start {
+            self.resume_at(start, actions);
         }
     }
 
@@ -215,7 +266,8 @@ impl Buffer {
 }
 
 fn mean_rate(line: &Line, trace: Option<&Opportunities>) -> Option<BitRate> {
-    trace.map(Opportunities::mean_rate).or(line.config.rate)
+    let bits = |rate: BitRate| scaled(rate.as_bits(), line.config.duty_cycle.min(1.0)).max(1);
+    trace.map(Opportunities::mean_rate).or_else(|| line.config.rate.map(|rate| BitRate::bit(bits(rate))))
 }
 
 #[cfg(test)]

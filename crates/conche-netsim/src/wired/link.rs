@@ -10,6 +10,7 @@ use super::loss::{Loss, LossProcess};
 use super::queue::{Backlog, DropTail};
 use super::service::{Service, Stalls};
 use super::topology::{TopologyError, check_wire};
+use super::wakes::{Wakes, Windows};
 use crate::ids::Hop;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{BitRate, Instant, LinkId, NodeId};
@@ -44,6 +45,12 @@ pub struct LinkConfig {
     pub queue: DropTail,
     /// Active queue management. Default: none.
     pub aqm: Option<Aqm>,
+    /// Windows in which transmissions begin. Default: at any time.
+    pub wakes: Option<Wakes>,
+    /// Maximum share of the time in transmission, above 0; below 1, the link needs a rate. After a
+    /// frame of duration t, the sender is silent for t/`duty_cycle` − t, as LoRaWAN 1.0.2 §7 has it
+    /// for the limits of ETSI EN 300 220. Default: 1.
+    pub duty_cycle: f64,
     /// Loss on the wire, after the queue.
     pub loss: Loss,
     /// Probability of a frame entering the queue twice.
@@ -63,6 +70,8 @@ impl Default for LinkConfig {
             jitter: Jitter::default(),
             queue: DropTail::default(),
             aqm: None,
+            wakes: None,
+            duty_cycle: 1.0,
             loss: Loss::None,
             duplicate: 0.0,
             header_bytes: 28,
@@ -103,6 +112,8 @@ pub(super) enum Kind {
 pub(super) struct LinkFeatures {
     pub(super) changing: bool,
     pub(super) trace: Option<LinkTrace>,
+    /// Its frames wake receivers.
+    pub(super) wakes_others: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -134,12 +145,15 @@ impl Link {
             && config.delay.is_zero()
             && config.jitter.distribution == Distribution::Zero
             && config.loss == Loss::None
-            && config.duplicate <= 0.0;
-        let LinkFeatures { changing, trace } = equipment;
+            && config.duplicate <= 0.0
+            && !equipment.wakes_others;
+        let LinkFeatures { changing, trace, wakes_others: _ } = equipment;
         let line = || Line::new(id, config, streams);
-        let kind = if changing || trace.is_some() || config.aqm.is_some() {
-            let management = streams.stream(Entity::Link(id), Purpose::named("aqm"));
-            Kind::Buffer(Box::new(Buffer::new(line(), trace, management)))
+        let is_awake = config.wakes.is_none() && config.duty_cycle >= 1.0;
+        let kind = if changing || trace.is_some() || config.aqm.is_some() || !is_awake {
+            let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
+            let windows = Windows::new(stream("wakes"));
+            Kind::Buffer(Box::new(Buffer::new(line(), trace, windows, stream("aqm"))))
         } else if transparent {
             Kind::Transparent
         } else {

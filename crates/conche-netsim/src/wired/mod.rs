@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   frame ─> duplicate? ─> queue ─> serialise at the rate ─> lost? ─> delay + jitter ─> next node
+//!                            │└─ until the receiver wakes ([`Wakes`]) and the duty cycle permits
 //!                            └─ full, or managed ([`Aqm`]): dropped
 //! ```
 //!
@@ -21,6 +22,7 @@ mod network;
 mod queue;
 mod service;
 mod topology;
+mod wakes;
 
 pub use aqm::{Aqm, CoDel, Pie, Red};
 pub use change_error::ChangeError;
@@ -31,5 +33,6 @@ pub use loss::{Loss, LossProcess};
 pub use queue::{DropTail, InService, Limit};
 pub use service::{Service, Stalls};
 pub use topology::{Topology, TopologyError};
+pub use wakes::Wakes;
 
 pub(crate) use network::{ForwardOutcome, Network};

@@ -1,12 +1,12 @@
 //! Forwards packets from link to link to their destination.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 
 use super::buffer::LinkAction;
 use super::change_error::ChangeError;
 use super::link::{FrameOutcome, Kind, Link, LinkConfig};
-use super::topology::check_wire;
+use super::topology::{TopologyError, check_wire};
 use crate::event::{Event, EventContext};
 use crate::ids::Hop;
 use crate::packet::PacketRef;
@@ -24,6 +24,8 @@ pub(crate) struct Network {
     pub(crate) duplicated: u64,
     cut_off: BTreeSet<NodeId>,
     actions: Vec<LinkAction>,
+    /// Links whose frames wake the sender, with the links toward it.
+    waking: BTreeMap<LinkId, Vec<LinkId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,8 +47,8 @@ pub(crate) enum ForwardOutcome {
 }
 
 impl Network {
-    pub(super) fn new(links: Vec<Link>, routes: Vec<Route>) -> Self {
-        Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new() }
+    pub(super) fn new(links: Vec<Link>, routes: Vec<Route>, waking: BTreeMap<LinkId, Vec<LinkId>>) -> Self {
+        Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new(), waking }
     }
 
     pub(crate) fn forward<O: Observer>(
@@ -147,6 +149,10 @@ impl Network {
         let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
         let Kind::Buffer(buffer) = &mut link.kind else { return Err(ChangeError::Fixed(id)) };
         check_wire(&id.to_string(), &config)?;
+        let awaits = |config: &LinkConfig| config.wakes.is_some_and(|wakes| wakes.awaits_uplinks());
+        if awaits(&config) && !self.waking.values().flatten().any(|sleeping| *sleeping == id) {
+            return Err(TopologyError::LateUplinks(id.to_string()).into());
+        }
         buffer.change(config, around.scheduler.now(), &mut self.actions);
         self.settle(around, id);
         Ok(())
@@ -213,7 +219,9 @@ impl Network {
                     None => FrameOutcome::Refused,
                     Some(departure) => {
                         around.observer.on_queued(now, id, departure);
-                        wire.line().leave(departure)
+                        let outcome = wire.line().leave(departure);
+                        self.follow(around, packet, id, outcome);
+                        return self.wake(around, id, departure, outcome);
                     }
                 };
                 self.follow(around, packet, id, outcome);
@@ -243,11 +251,33 @@ impl Network {
                 LinkAction::Refused(packet) => self.drop(around, packet, DropReason::QueueFull(link)),
                 LinkAction::Interrupted(packet) => self.drop(around, packet, DropReason::LinkDown(link)),
                 LinkAction::DroppedEarly(packet) => self.drop(around, packet, DropReason::DroppedEarly(link)),
-                LinkAction::Left(packet, outcome) => self.follow(around, packet, link, outcome),
+                LinkAction::Left(packet, outcome) => {
+                    self.follow(around, packet, link, outcome);
+                    self.wake(around, link, around.scheduler.now(), outcome);
+                }
                 LinkAction::Resumes(at, number) => around.scheduler.schedule(at, Event::Resume { link, number }),
             }
         }
         self.actions = all;
+    }
+
+    /// Opens the links toward a frame's sender, unless the frame is lost.
+    fn wake<O: Observer>(
+        &mut self,
+        around: &mut EventContext<'_, O>,
+        uplink: LinkId,
+        departure: Instant,
+        outcome: FrameOutcome,
+    ) {
+        let Some(sleeping) = self.waking.get(&uplink).filter(|_| matches!(outcome, FrameOutcome::Arrives(_))) else {
+            return;
+        };
+        for link in sleeping.clone() {
+            if let Kind::Buffer(buffer) = &mut self.links[link.index()].kind {
+                buffer.open(departure, around.scheduler.now(), &mut self.actions);
+                self.settle(around, link);
+            }
+        }
     }
 
     fn follow<O: Observer>(

@@ -63,7 +63,7 @@ impl Stalls {
     }
 }
 
-fn scaled(nanos: u64, factor: f64) -> u64 {
+pub(super) fn scaled(nanos: u64, factor: f64) -> u64 {
     // Float casts saturate; the product is not negative.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let scaled = (nanos as f64 * factor + 0.5) as u64;

@@ -12,6 +12,7 @@ use super::delay::Distribution;
 use super::link::{Link, LinkConfig, LinkFeatures};
 use super::link_trace::LinkTrace;
 use super::network::{Network, Route};
+use super::wakes::Wakes;
 use crate::ids::Hop;
 use crate::mac::{Layout, RadioConfig, RadioNetwork};
 use crate::radio::{LinkQuality, Position, RadioError, StationMap};
@@ -98,6 +99,32 @@ pub enum TopologyError {
         /// The parameter's name.
         parameter: &'static str,
     },
+    /// A duty cycle is not above 0 and up to 1.
+    #[error("link {link:?}: a duty cycle of {value} is not above 0 and up to 1; leave it out for no limit")]
+    DutyCycle {
+        /// The link's name.
+        link: String,
+        /// The configured value.
+        value: f64,
+    },
+    /// A link with a duty cycle has no rate.
+    #[error("link {0:?} has a duty cycle, but without a rate its frames take no time; give it a rate")]
+    DutyCycleWithoutRate(String),
+    /// Periodic windows overlap.
+    #[error("link {0:?}: its windows never close; make `for` shorter than `every`, or leave `wakes` out")]
+    AlwaysAwake(String),
+    /// A link has no windows.
+    #[error("link {0:?}: its receiver never wakes; give `wakes` an `every` or `after_uplink`")]
+    NeverAwake(String),
+    /// A receiver that wakes by sending cannot send.
+    #[error("link {0:?} waits for frames of its receiver, which has no wired link to send them on")]
+    NoUplink(String),
+    /// A link waits for its receiver's frames after a change only.
+    #[error("{0} does not wait for frames of its receiver at the start; set `after_uplink` there, too")]
+    LateUplinks(String),
+    /// A link with a trace has windows or a duty cycle.
+    #[error("link {0:?} has a trace, which replaces windows and duty cycles; leave them out")]
+    SleepingTrace(String),
     /// A uniform distribution's bounds are reversed.
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
@@ -247,6 +274,7 @@ impl Topology {
             }
         }
         let outgoing = self.outgoing();
+        let waking = self.waking(&outgoing)?;
         let mut routes: Vec<Route> = outgoing.iter().map(|links| self.routes_of(links, &outgoing)).collect();
         for route in &self.routes {
             self.check_route(*route)?;
@@ -256,7 +284,8 @@ impl Topology {
         let link = |(id, edge): (u32, &Edge)| {
             Ok(match &edge.kind {
                 EdgeKind::Wire(config) => {
-                    let equipment = self.equipment.get(&LinkId(id)).cloned().unwrap_or_default();
+                    let mut equipment = self.equipment.get(&LinkId(id)).cloned().unwrap_or_default();
+                    equipment.wakes_others = waking.contains_key(&LinkId(id));
                     let config = config.as_deref().copied().unwrap_or_default();
                     Link::new(LinkId(id), edge.to, config, equipment, streams)
                 }
@@ -264,7 +293,7 @@ impl Topology {
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
-        Ok(Network::new(links, routes))
+        Ok(Network::new(links, routes, waking))
     }
 
     pub(crate) fn build_radios(&self, streams: &Streams) -> Result<Vec<RadioNetwork>, TopologyError> {
@@ -304,6 +333,26 @@ impl Topology {
             outgoing[edge.from.index()].push(LinkId(link));
         }
         outgoing
+    }
+
+    /// Returns the links whose frames wake the receivers of other links, with those links.
+    fn waking(&self, outgoing: &[Vec<LinkId>]) -> Result<BTreeMap<LinkId, Vec<LinkId>>, TopologyError> {
+        let mut waking: BTreeMap<LinkId, Vec<LinkId>> = BTreeMap::new();
+        for (id, edge) in (0..).map(LinkId).zip(&self.links) {
+            let EdgeKind::Wire(Some(config)) = &edge.kind else { continue };
+            let is_traced = self.equipment.get(&id).is_some_and(|equipment| equipment.trace.is_some());
+            if is_traced && (config.wakes.is_some() || config.duty_cycle < 1.0) {
+                return Err(TopologyError::SleepingTrace(edge.name.clone()));
+            }
+            if !config.wakes.is_some_and(|wakes| wakes.awaits_uplinks()) {
+                continue;
+            }
+            let is_wire = |link: &&LinkId| matches!(self.links[link.index()].kind, EdgeKind::Wire(_));
+            let mut uplinks = outgoing[edge.to.index()].iter().filter(is_wire).peekable();
+            uplinks.peek().ok_or_else(|| TopologyError::NoUplink(edge.name.clone()))?;
+            uplinks.for_each(|uplink| waking.entry(*uplink).or_default().push(id));
+        }
+        Ok(waking)
     }
 
     /// A single link needs no table.
@@ -373,6 +422,21 @@ pub(super) fn check_wire(link: &str, config: &LinkConfig) -> Result<(), Topology
         if !(0.0..=1.0).contains(&value) {
             return Err(TopologyError::Probability { link: link.to_owned(), parameter, value });
         }
+    }
+    if !(config.duty_cycle > 0.0 && config.duty_cycle <= 1.0) {
+        return Err(TopologyError::DutyCycle { link: link.to_owned(), value: config.duty_cycle });
+    }
+    if config.duty_cycle < 1.0 && config.rate.is_none() {
+        return Err(TopologyError::DutyCycleWithoutRate(link.to_owned()));
+    }
+    match config.wakes {
+        Some(Wakes { every: Some(every), lasting, .. }) if lasting >= every => {
+            return Err(TopologyError::AlwaysAwake(link.to_owned()));
+        }
+        Some(wakes) if wakes.every.is_none() && !wakes.awaits_uplinks() => {
+            return Err(TopologyError::NeverAwake(link.to_owned()));
+        }
+        _ => {}
     }
     if let Some(parameter) = config.loss.empty_state() {
         return Err(TopologyError::EmptyState { link: link.to_owned(), parameter });

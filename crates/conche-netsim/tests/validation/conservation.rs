@@ -13,7 +13,7 @@ use conche_netsim::packet::Packet;
 use conche_netsim::trace::{Digest, DropReason, Observer};
 use conche_netsim::wired::{
     Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, LinkTrace, Loss, Order, Pie, Red,
-    Service, Stalls, Topology,
+    Service, Stalls, Topology, Wakes,
 };
 use conche_netsim::{BitRate, Counters, Instant, LinkId, NodeId, RunEnd, Simulation};
 use proptest::prelude::*;
@@ -64,6 +64,8 @@ fn rough() -> LinkConfig {
         },
         queue: DropTail::bytes(500),
         aqm: None,
+        wakes: None,
+        duty_cycle: 1.0,
         loss: Loss::GilbertElliott { to_bad: 0.05, to_good: 0.4, loss_good: 0.01, loss_bad: 0.7 },
         duplicate: 0.05,
         header_bytes: 28,
@@ -121,8 +123,17 @@ fn links() -> BoxedStrategy<LinkConfig> {
         Just(Some(Aqm::Pie(Pie { mean_packet_bytes: 50, max_burst: Duration::ZERO, ..Pie::default() }))),
     ];
     let service = prop_oneof![Just(Service::Exact), Just(Service::Rayleigh), Just(Service::Exponential)];
-    (rate, (service, 0.0..=0.1_f64), 0..50_u64, 0..50_u64, order, (limit, aqm), in_service, loss, 0.0..=0.5_f64)
-        .prop_map(|(rate, (service, stalls), delay, high, order, (limit, aqm), in_service, loss, duplicate)| {
+    let wakes = prop_oneof![
+        Just(None),
+        (1..50_u64, 0..50_u64).prop_map(|(closed, lasting)| {
+            let [every, lasting] = [closed + lasting, lasting].map(Duration::from_millis);
+            Some(Wakes { every: Some(every), lasting, ..Wakes::default() })
+        })
+    ];
+    let management = (limit, aqm, wakes, prop_oneof![Just(1.0), 0.1..=1.0_f64]);
+    (rate, (service, 0.0..=0.1_f64), 0..50_u64, 0..50_u64, order, management, in_service, loss, 0.0..=0.5_f64)
+        .prop_map(|(rate, (service, stalls), delay, high, order, management, in_service, loss, duplicate)| {
+            let (limit, aqm, wakes, duty_cycle) = management;
             LinkConfig {
                 rate,
                 service,
@@ -134,6 +145,8 @@ fn links() -> BoxedStrategy<LinkConfig> {
                 },
                 queue: DropTail { limit, in_service },
                 aqm,
+                wakes,
+                duty_cycle: if rate.is_some() { duty_cycle } else { 1.0 },
                 loss,
                 duplicate,
                 header_bytes: 28,
@@ -186,7 +199,7 @@ proptest! {
     ) {
         let mut net = network(middle, access);
         net.topology.allow_changes(net.middle);
-        if traced {
+        if traced && middle.wakes.is_none() && middle.duty_cycle >= 1.0 {
             let mut time_ms = 1;
             let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();
             net.topology.trace(net.middle, lines.join("\n").parse::<LinkTrace>().expect("a trace"));

@@ -20,6 +20,7 @@ mod radio;
 mod roles;
 #[path = "../../examples/transfer/scenario.rs"]
 mod scenario;
+mod sleeping;
 mod transfer;
 mod tshark;
 mod underlay;
