@@ -7,7 +7,7 @@ use std::path::Path;
 
 use conche_lab::networks::{NETWORKS, Network};
 use conche_lab::papers::Paper;
-use conche_lab::scenario::Effort;
+use conche_lab::scenario::{Axis, Effort};
 
 #[test]
 fn every_file_of_the_folder_is_a_network() {
@@ -33,4 +33,22 @@ fn every_network_has_its_name_a_purpose_and_comparable_values() {
         assert!(Network::by_name(network.name).is_some());
         assert!(Paper::by_name(network.name).is_none(), "{} is a paper", network.name);
     }
+}
+
+#[test]
+fn the_table_of_networks_has_a_row_for_each_with_its_points_and_purpose() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/networks/README.md");
+    let readme = fs::read_to_string(readme).expect("the table of networks");
+    let rows = || readme.lines().filter(|line| line.starts_with("| ["));
+    for network in NETWORKS {
+        let experiment = network.experiment();
+        let scenario = experiment.document().scenario();
+        let points = |axis: &Axis| axis.points().into_iter().map(|point| point.name).collect::<Vec<_>>().join(", ");
+        let sweep: Vec<String> =
+            scenario.sweep.iter().map(|axis| format!("{}: {}", axis.name, points(axis))).collect();
+        let start = format!("| [{0}]({0}.toml) | ", network.name);
+        let end = format!(" | {} | {} |", sweep.join("; "), scenario.purpose.expect("a purpose").name());
+        assert!(rows().any(|row| row.starts_with(&start) && row.ends_with(&end)), "no row `{start}… {end}`");
+    }
+    assert_eq!(rows().count(), NETWORKS.len());
 }
