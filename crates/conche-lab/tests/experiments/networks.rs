@@ -44,8 +44,7 @@ fn the_table_of_networks_has_a_row_for_each_with_its_points_and_purpose() {
         let experiment = network.experiment();
         let scenario = experiment.document().scenario();
         let points = |axis: &Axis| axis.points().into_iter().map(|point| point.name).collect::<Vec<_>>().join(", ");
-        let sweep: Vec<String> =
-            scenario.sweep.iter().map(|axis| format!("{}: {}", axis.name, points(axis))).collect();
+        let sweep: Vec<String> = scenario.sweep.iter().map(|axis| format!("{}: {}", axis.name, points(axis))).collect();
         let start = format!("| [{0}]({0}.toml) | ", network.name);
         let end = format!(" | {} | {} |", sweep.join("; "), scenario.purpose.expect("a purpose").name());
         assert!(rows().any(|row| row.starts_with(&start) && row.ends_with(&end)), "no row `{start}… {end}`");
