@@ -13,6 +13,8 @@ use crate::units::{Size, Span};
 pub struct Endpoint {
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
+    /// Whether the last retransmission's acknowledgement is awaited. `false` as in Contiki's er-coap.
+    pub last_timeout: bool,
     /// NSTART.
     pub nstart: u16,
     /// Bounds on the timeouts of all schemes, besides `timeout_cap`.
@@ -49,6 +51,7 @@ impl Default for Endpoint {
         let timeout_cap = Span(Duration::from_secs(60));
         Self {
             max_retransmit: 4,
+            last_timeout: true,
             nstart: 1,
             envelope: Envelope::default(),
             timeout_cap,
@@ -79,6 +82,8 @@ impl Endpoint {
     }
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        let never = "without retransmissions, no acknowledgement would be awaited; set `max_retransmit` to at least 1";
+        ensure(self.last_timeout || self.max_retransmit > 0, "endpoint.last_timeout", never)?;
         ensure(self.nstart > 0, "endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1")?;
         let long = format_args!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
         ensure(self.token_length <= 8, "endpoint.token_length", long)?;

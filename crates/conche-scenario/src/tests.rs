@@ -133,7 +133,7 @@ fn an_error_points_to_the_innermost_wrong_value() {
             "nstart = 1",
             "nstrat = 1",
             "nstrat",
-            "unknown field `nstrat`; did you mean `nstart`? Expected one of `max_retransmit`, `nstart`, ",
+            "unknown field `nstrat`; did you mean `nstart`? Expected one of `max_retransmit`, `last_timeout`, ",
         ),
         (
             "metric = \"copies\"",
@@ -346,6 +346,7 @@ fn invalid_scenario_values_are_refused() {
         ("values = [1, 10, 50, 100, 200, 400]", "values = []", "sweep.clients: it has no point"),
         ("{ name = \"inf\"", "{ name = \"a@b\"", "`a@b` is no name"),
         ("nstart = 1 ", "nstart = 0 ", "endpoint.nstart"),
+        ("max_retransmit = 20", "last_timeout = false\nmax_retransmit = 0", "endpoint.last_timeout"),
         ("ack_random_factor = 1.5", "ack_random_factor = 0.5", "schemes.default.ack_random_factor"),
         ("time_limit = \"48h\"", "time_limit = \"48h\"\nduration = \"1h\"", "duration: say either"),
         ("from = \"hub\"", "between = [\"hub\", \"router\"]", "links.uplink: write its ends"),

@@ -78,6 +78,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         datagram_overhead: endpoint.overhead(),
         transmission: TransmissionParameters {
             max_retransmit: endpoint.max_retransmit,
+            last_timeout: endpoint.last_timeout,
             nstart,
             ..TransmissionParameters::default()
         },

@@ -17,6 +17,9 @@ pub struct TransmissionParameters {
     pub ack_random_factor: RandomFactor,
     /// MAX_RETRANSMIT: maximum number of retransmissions of a Confirmable message.
     pub max_retransmit: u8,
+    /// Whether the last retransmission's acknowledgement is awaited (§4.2). Contiki's er-coap gives
+    /// up as soon as it is sent.
+    pub last_timeout: bool,
     /// NSTART: maximum number of outstanding interactions with one peer.
     pub nstart: u16,
     /// DEFAULT_LEISURE: the period that spreads responses to multicast requests.
@@ -41,6 +44,7 @@ impl TransmissionParameters {
         ack_timeout: Duration::from_secs(2),
         ack_random_factor: RandomFactor { permille: 1500 },
         max_retransmit: 4,
+        last_timeout: true,
         nstart: 1,
         default_leisure: Duration::from_secs(5),
         probing_rate: 1,
@@ -151,6 +155,9 @@ impl TransmissionParameters {
         if self.ack_timeout.is_zero() {
             return Err(ParameterError::NoAckTimeout);
         }
+        if self.max_retransmit == 0 && !self.last_timeout {
+            return Err(ParameterError::NoTimeout);
+        }
         if self.nstart == 0 {
             return Err(ParameterError::NoNstart);
         }
@@ -207,6 +214,11 @@ pub enum ParameterError {
     /// Messages would be retransmitted without a pause.
     #[error("ack_timeout is 0: it must be longer, 2 s by default")]
     NoAckTimeout,
+    /// No acknowledgement would be awaited.
+    #[error(
+        "max_retransmit is 0 and last_timeout false: no acknowledgement would be awaited; set max_retransmit to at least 1"
+    )]
+    NoTimeout,
     /// No message could ever be sent.
     #[error("nstart is 0: at least 1 interaction must be possible")]
     NoNstart,

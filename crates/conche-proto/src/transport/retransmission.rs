@@ -80,6 +80,10 @@ impl<C: Controller> Exchanges<C> {
             // Without an acknowledgement, no answer is expected after EXCHANGE_LIFETIME (RFC 7252
             // §4.7).
             exchange.state_until = exchange.state_until.min(exchange.sent[0] + self.config.times().exchange_lifetime);
+            let transmission = &self.config.transmission;
+            if !transmission.last_timeout && attempt >= transmission.max_retransmit {
+                exchange.state_until = now;
+            }
             peer.sent_confirmable(now, exchange.bytes, exchange.may_confirm);
         } else {
             peer.sent_non(now, exchange.bytes);

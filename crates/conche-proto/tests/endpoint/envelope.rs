@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
+use conche_proto::cc::cocoa::CocoaPlusPlus;
 use conche_proto::cc::control::{
     Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
 };
@@ -72,7 +73,7 @@ impl From<Stubborn> for AnyController {
 }
 
 /// Also returns the end.
-fn black_hole(config: &EndpointConfig, controller: Stubborn) -> (Vec<Duration>, Duration, Failure) {
+fn black_hole(config: &EndpointConfig, controller: impl Into<AnyController>) -> (Vec<Duration>, Duration, Failure) {
     let mut world = World::client_of(config, controller.into());
     let asked = world.request(request(Code::GET, "/test"));
     world.run_to_end();
@@ -116,6 +117,19 @@ fn an_open_envelope_leaves_the_backoff_to_the_controller() {
     let config = EndpointConfig { envelope: Envelope::open(s(60)), ..EndpointConfig::default() };
     let (gaps, ..) = black_hole(&config, Stubborn { timeout: |attempt| ms(4_000 >> attempt), ..HARMLESS });
     assert_eq!(gaps, [4_000, 2_000, 1_000, 500].map(ms));
+}
+
+/// Without samples, CoCoA++ shrinks an expired timer by 0.7.
+#[test]
+fn an_open_envelope_lets_the_timers_of_cocoa_plus_plus_shrink() {
+    let open = EndpointConfig { envelope: Envelope::open(s(60)), ..EndpointConfig::default() };
+    let [held, shrunk] = [EndpointConfig::default(), open].map(|config| {
+        let (gaps, ..) = black_hole(&config, CocoaPlusPlus::default());
+        gaps.into_iter().map(|gap| gap.as_micros()).collect::<Vec<_>>()
+    });
+    assert_eq!(held, [held[0]; 4]);
+    assert_eq!((shrunk.len(), shrunk[0]), (4, held[0]));
+    assert!(shrunk.windows(2).all(|pair| pair[1] == pair[0] * 7 / 10), "{shrunk:?}");
 }
 
 #[test]

@@ -145,6 +145,14 @@ fn no_retransmission_makes_the_span_zero_and_the_wait_one_timeout() {
     assert_eq!(once.max_transmit_wait(), seconds(3));
 }
 
+#[test]
+fn without_a_last_timeout_there_must_be_a_retransmission() {
+    let contiki = TransmissionParameters { last_timeout: false, ..RFC };
+    assert_eq!(contiki.validate(false), Ok(vec![ParameterWarning::NotDefault]));
+    let never = TransmissionParameters { max_retransmit: 0, ..contiki };
+    assert_eq!(never.validate(false), Err(ParameterError::NoTimeout));
+}
+
 // RFC 7252 §4.8.1 (Q42)
 #[test]
 fn only_the_defaults_give_no_warning() {

@@ -89,6 +89,21 @@ fn every_max_retransmit_ends_and_sends_that_often() {
 }
 
 #[test]
+fn without_a_last_timeout_an_exchange_fails_as_its_last_retransmission_leaves() {
+    for max_retransmit in [1, 4] {
+        let parameters = TransmissionParameters::default();
+        let transmission = TransmissionParameters { max_retransmit, last_timeout: false, ..parameters };
+        let mut world = World::client_of(&with_transmission(transmission), by_name("default"));
+        let asked = world.request(request(Code::GET, "/test"));
+        world.run_to_end();
+        let departures = world.departures(asked);
+        assert_eq!(departures.len(), usize::from(max_retransmit) + 1);
+        let (at, end) = end_of(world.events(CLIENT), asked).expect("it ends");
+        assert_eq!((Some(&at), end.map(|_| ())), (departures.last(), Err(Failure::TimedOut)));
+    }
+}
+
+#[test]
 fn time_may_run_out() {
     for max_retransmit in [0, 4, 255] {
         let transmission = TransmissionParameters { max_retransmit, ..TransmissionParameters::default() };
