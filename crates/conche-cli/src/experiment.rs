@@ -15,7 +15,7 @@ use conche_lab::results::{Begin, Build, Finished, Origin, Program};
 use conche_lab::scenario::{Effort, ScenarioError};
 use conche_lab::table::Table;
 use conche_lab::value::{MeasuredValue, write_json};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
 use crate::error::{ArgumentError, UsageError};
@@ -108,28 +108,22 @@ impl Options {
         global: &Global,
     ) -> anyhow::Result<(Vec<CompletedExperiment>, Option<Store>)> {
         let (experiments, store) = self.prepare(experiments, global)?;
-        let bars = MultiProgress::with_draw_target(draw_target(global));
-        let shown = bars.clone();
-        exit::on_interrupt(global.json, store.is_some(), move || {
-            let _ = shown.clear();
-        });
-        let bar = |experiment: Experiment| {
-            let bar = bars.add(ProgressBar::new(1).with_prefix(experiment.name().to_owned()));
-            bar.set_style(style("{prefix:9} {bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
-            (experiment, bar)
-        };
-        let waiting: Vec<(Experiment, ProgressBar)> = experiments.into_iter().map(bar).collect();
-        let mut all = Vec::new();
-        for (experiment, bar) in waiting {
-            bar.reset();
-            bar.enable_steady_tick(Duration::from_millis(200));
+        let bar = ProgressBar::with_draw_target(None, draw_target(global));
+        bar.set_style(style("{prefix} {bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let shown = bar.clone();
+        exit::on_interrupt(global.json, store.is_some(), move || shown.finish_and_clear());
+        let (count, mut all) = (experiments.len(), Vec::new());
+        for (number, experiment) in (1..).zip(experiments) {
             let name = experiment.name().to_owned();
+            bar.reset();
+            bar.set_message("");
+            bar.set_prefix(format!("{number}/{count} {name:16}"));
             let done = self.measure(experiment, store.as_ref(), &bar).with_context(|| name)?;
-            bar.finish();
             store.as_ref().map_or(Ok(()), |store| save(store, &done, self, global))?;
             all.push(done);
         }
-        bars.clear().context("cannot write to standard error")?;
+        bar.finish_and_clear();
         Ok((all, store))
     }
 
