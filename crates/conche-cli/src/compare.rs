@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use conche_lab::comparison::{self, CellComparison, ranking};
+use conche_lab::comparison::{self, CellComparison, rankings};
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::NETWORKS;
 use conche_lab::papers::PAPERS;
@@ -63,7 +63,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let rows = comparison::rows(&cells, baseline.as_deref());
     let lines = to_ndjson(&rows)?;
     if let Some(store) = &store {
-        experiment::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)), &options)?;
+        let text = rankings(&rows).iter().map(|ranking| format!("\n{ranking}")).collect::<String>();
+        experiment::save_comparison(store, &lines, &format!("{}{text}", origins(&done)), &options)?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
     // Under some controllers runs do not end, and the ranking marks them.
@@ -115,7 +116,8 @@ fn print(done: &[CompletedExperiment], rows: &[Row], lines: &[u8], global: &Glob
     if global.json {
         out.write_all(lines)?;
     } else {
-        write!(out, "{}\n{}", origins(done), show::titled(&ranking(rows)))?;
+        let tables = rankings(rows).iter().map(|ranking| format!("\n{}", show::titled(ranking))).collect::<String>();
+        write!(out, "{}{tables}", origins(done))?;
     }
     out.flush()
 }

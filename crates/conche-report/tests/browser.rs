@@ -209,3 +209,21 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
         }
     }
 }
+
+#[test]
+#[ignore = "needs chromium"]
+fn a_browser_names_the_controllers_of_the_front_without_overlaps() {
+    let directory = tempfile::tempdir().expect("a directory");
+    common::write(directory.path(), &["wiopt12"]);
+    common::networks(directory.path());
+    let page = page(&[Results::read(directory.path()).expect("results")]);
+    for width in [1280, 400] {
+        let answers = opened(&page, directory.path(), width);
+        for none in ["empty", "unsized", "overlaps", "outside", "tiny", "invalid", "errors"] {
+            assert_eq!(number(&answers, none), 0, "{width}: {none}: {answers:?}");
+        }
+        for expected in ["wider=false", "saved=true", "themed=true", "tip=true"] {
+            assert!(answers.iter().any(|answer| answer == expected), "{width}: {expected}: {answers:?}");
+        }
+    }
+}

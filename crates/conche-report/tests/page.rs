@@ -257,6 +257,28 @@ fn controllers_compared_have_a_field_in_each_cell_and_a_gap_where_a_value_is_mis
     assert!(page.contains("[3.2,2.9091,"), "a value and its ratio, for the drawing of its runs");
 }
 
+#[test]
+fn networks_of_each_purpose_have_a_ranking_a_grid_and_a_panel_of_times_and_traffic() {
+    let directory = tempfile::tempdir().expect("a directory");
+    common::series(directory.path(), SCENARIO, 1);
+    common::networks(directory.path());
+    let page = page(&[Results::read(directory.path()).expect("results")]);
+    let comparison = page.split("<section id=comparison>").nth(1).and_then(|rest| rest.split("</section>").next());
+    let comparison = comparison.expect("a comparison");
+    for purpose in ["design", "judgement"] {
+        assert!(comparison.contains(&format!("<p class=sub>Networks of {purpose}: values in 2 cells")), "{purpose}");
+        assert!(comparison.contains(&format!("<h5>networks of {purpose}</h5>")), "{purpose}");
+        assert!(comparison.contains(&format!("\"title\":\"of-{purpose} · random · 400 · due s\"")), "{purpose}");
+    }
+    assert_eq!(comparison.matches("<table class=heat").count(), 2);
+    assert_eq!(comparison.matches("<td tabindex=").count(), 2 * 2 * 23);
+    assert_eq!(comparison.matches("<svg class=\"drawn\"").count(), 2, "a panel for each");
+    assert_eq!(comparison.matches("<circle class=hit").count(), 2 * 23, "a point for each controller");
+    let panel = comparison.split("</svg>").find(|panel| panel.contains("<circle class=hit")).expect("a panel");
+    assert!(panel.contains("<title>default: times ×"), "{panel}");
+    assert!(comparison.contains("No other is better in both than controller-"));
+}
+
 /// The schemes differ most with 2 clients at rate 5.
 fn two_axes(third: &str) -> (String, String, String) {
     let points = r#"[{ name = "5kbit", value = "5kbit/s" }, { name = "9kbit", value = "9kbit/s" }]"#;

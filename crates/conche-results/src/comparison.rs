@@ -2,6 +2,8 @@
 //!
 //! Numbers have at most six decimals; the last bits may differ between mathematical libraries.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::SCHEMA;
@@ -35,6 +37,9 @@ pub struct InCell {
     pub cell: String,
     /// Column, such as `fct_median_s`.
     pub column: String,
+    /// The scenario's purpose, `design` or `judgement`, if it has one.
+    #[serde(default)]
+    pub purpose: Option<String>,
     /// Unit.
     pub unit: String,
     /// Better values: `higher` or `lower`.
@@ -53,18 +58,47 @@ pub struct InCell {
     pub runs: Vec<f64>,
 }
 
-/// The ranking of a controller; a comparison's first is the best.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+/// The ranking of a controller over the scenarios of one purpose; the first of a purpose is the best.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Standing {
     /// Controller.
     pub controller: String,
+    /// Purpose of the scenarios, `design` or `judgement`; `None` for those without one.
+    #[serde(default)]
+    pub purpose: Option<String>,
     /// Baseline of ratios; `None` for each cell's best controller.
     pub baseline: Option<String>,
     /// Over all cells.
     #[serde(flatten)]
     pub all: Tally,
+    /// Number of points: rows with all their metrics.
+    #[serde(default)]
+    pub points: usize,
+    /// Points in which another controller dominates this one.
+    #[serde(default)]
+    pub dominated: Vec<Dominated>,
+    /// Ratios to `default`; `None` if it is not compared, or the baseline.
+    #[serde(default)]
+    pub to_default: Option<Tally>,
+    /// Over cells in seconds where less is better.
+    #[serde(default)]
+    pub times: Tally,
+    /// Over cells that measure unnecessary transmissions.
+    #[serde(default)]
+    pub unnecessary: Tally,
     /// Over the cells of each scenario.
     pub scenarios: Vec<OfScenario>,
+}
+
+/// A point in which controllers are better in every metric.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Dominated {
+    /// Scenario.
+    pub scenario: String,
+    /// Row without the scheme.
+    pub cell: String,
+    /// The better controllers.
+    pub by: Vec<String>,
 }
 
 /// Ranking over the cells of one scenario.
@@ -145,6 +179,23 @@ impl Row {
     }
 }
 
+impl Standing {
+    /// Number of points in which this controller dominates.
+    #[must_use]
+    pub fn dominated_by(&self, controller: &str) -> usize {
+        self.dominated.iter().filter(|point| point.by.iter().any(|name| name == controller)).count()
+    }
+
+    /// Returns the controller that dominates in most points, and their number; of equal ones, the
+    /// first by name.
+    #[must_use]
+    pub fn dominated_most_by(&self) -> Option<(&str, usize)> {
+        let all: BTreeSet<&str> = self.dominated.iter().flat_map(|point| &point.by).map(String::as_str).collect();
+        let counted = all.into_iter().rev().map(|name| (name, self.dominated_by(name)));
+        counted.max_by_key(|(_, points)| *points)
+    }
+}
+
 impl Tally {
     /// Formats the regret, or the number of cells without a value: the worst ratio of the other
     /// cells would hide them.
@@ -217,17 +268,30 @@ mod tests {
     fn a_line_reads_as_it_was_written_and_one_of_another_version_is_refused() {
         let tally = Tally { cells: 3, regret: Some(1.5), ci95: Some([1.0, 1.2]), ..Tally::default() };
         let scenarios = vec![OfScenario { scenario: "p".to_owned(), of: tally.clone() }];
-        let row = Row::new(Compared::Controller(Standing {
-            controller: "mine".to_owned(),
-            baseline: None,
-            all: tally,
-            scenarios,
-        }));
+        let dominated =
+            vec![Dominated { scenario: "p".to_owned(), cell: "1".to_owned(), by: vec!["other".to_owned()] }];
+        let standing =
+            Standing { controller: "mine".to_owned(), all: tally, dominated, scenarios, ..Standing::default() };
+        let row = Row::new(Compared::Controller(standing));
         let json = String::from_utf8(to_ndjson(std::slice::from_ref(&row)).expect("memory")).expect("text");
         assert!(json.starts_with(r#"{"schema":1,"kind":"controller","controller":"mine","#), "{json}");
         assert_eq!(Row::from_json(&json).expect("it was written"), row);
         let other = json.replacen("\"schema\":1", "\"schema\":2", 1);
         assert!(Row::from_json(&other).is_err_and(|error| error.to_string().contains("schema 2")));
+    }
+
+    #[test]
+    fn the_most_frequent_dominator_is_the_first_of_equals() {
+        let point =
+            |by: &[&str]| Dominated { by: by.iter().map(|name| (*name).to_owned()).collect(), ..Dominated::default() };
+        let of = |points: &[&[&str]]| Standing {
+            dominated: points.iter().map(|by| point(by)).collect(),
+            ..Standing::default()
+        };
+        assert_eq!(of(&[&["b", "a"], &["b"]]).dominated_most_by(), Some(("b", 2)));
+        assert_eq!(of(&[&["b"], &["a"]]).dominated_most_by(), Some(("a", 1)));
+        assert_eq!(of(&[]).dominated_most_by(), None);
+        assert_eq!(of(&[&["b", "a"], &["b"]]).dominated_by("a"), 1);
     }
 
     #[test]

@@ -122,6 +122,12 @@ impl Metric {
         }
     }
 
+    /// Whether it measures unnecessary transmissions.
+    #[must_use]
+    pub fn is_unnecessary(&self) -> bool {
+        matches!(self, Self::Unnecessary | Self::UnnecessaryShare)
+    }
+
     /// Returns itself, or the metric of its classes.
     #[must_use]
     pub fn measured(&self) -> &Self {

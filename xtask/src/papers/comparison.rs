@@ -26,7 +26,9 @@ pub fn read(directory: &Path) -> Result<Option<Vec<Row>>> {
 
 /// Writes the ranking into its page, and returns the number of controllers.
 pub fn write(project: &Project, manifest: &Manifest, rows: &[Row]) -> Result<usize> {
-    let standings: Vec<&Standing> = rows.iter().filter_map(standing).collect();
+    // Papers have no purpose.
+    let standings: Vec<&Standing> =
+        rows.iter().filter_map(standing).filter(|standing| standing.purpose.is_none()).collect();
     let page = COMPARISON.replaced(&project.read(PAGE)?, &ranking(manifest, &standings)).context(PAGE)?;
     fs::write(project.root.join(PAGE), page).context(PAGE)?;
     Ok(standings.len())
@@ -87,9 +89,9 @@ mod tests {
         let gap = Tally { missing: 2, regret: Some(3.0), mean: None, ci95: None, ..all.clone() };
         let of = |controller: &str, all: &Tally| Standing {
             controller: controller.to_owned(),
-            baseline: None,
             all: all.clone(),
             scenarios: vec![OfScenario { scenario: "p".to_owned(), of: all.clone() }],
+            ..Standing::default()
         };
         let scenario = Scenario {
             name: "p".to_owned(),

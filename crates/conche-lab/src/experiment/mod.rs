@@ -237,7 +237,7 @@ impl Experiment {
         // Schemes without a cell were deselected.
         let is_run = |name: &&str| self.document.cells().iter().any(|cell| cell.schemes.iter().any(|of| of == name));
         let schemes: Vec<&str> = scenario.schemes.iter().map(|of| of.name.as_str()).filter(is_run).collect();
-        let compared = values::cell_comparisons(&series, &schemes);
+        let compared = values::cell_comparisons(&series, &schemes, scenario.purpose);
         let mut values = tables::feature_values(scenario);
         values.extend(series.into_iter().map(|series| series.value));
         values.sort_by_key(|value| values::rank(scenario, value));

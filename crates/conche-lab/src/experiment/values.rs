@@ -9,7 +9,7 @@ use super::published::Published;
 use crate::comparison::{CellComparison, Entry};
 use crate::metrics::Sample;
 use crate::metrics::statistic::{self, Measured, number, of_numbers, percentiles};
-use crate::scenario::{Better, By, Item, Pick, Scenario, Statistic, Value, matches_any};
+use crate::scenario::{Better, By, Item, Pick, Purpose, Scenario, Statistic, Value, matches_any};
 use crate::value::{MeasuredValue, Position};
 
 const GRID: &str = "grid";
@@ -264,6 +264,7 @@ pub(super) struct ComparedValue {
     cell: String,
     scheme: String,
     better: Better,
+    is_unnecessary: bool,
     replications: usize,
 }
 
@@ -274,22 +275,25 @@ impl ComparedValue {
         let better = value.better().filter(|_| is_compared)?;
         let row = view.runs.cell.row(value.row.as_deref(), "");
         let labels: Vec<&str> = row.split('/').filter(|label| !label.is_empty()).collect();
-        Some(Self { cell: labels.join("/"), scheme: view.scheme.to_owned(), better, replications })
+        let is_unnecessary = value.metric.is_unnecessary();
+        Some(Self { cell: labels.join("/"), scheme: view.scheme.to_owned(), better, is_unnecessary, replications })
     }
 }
 
-pub(super) fn cell_comparisons(series: &[Series], schemes: &[&str]) -> Vec<CellComparison> {
+pub(super) fn cell_comparisons(series: &[Series], schemes: &[&str], purpose: Option<Purpose>) -> Vec<CellComparison> {
     let mut cells: Vec<CellComparison> = Vec::new();
     for Series { value, per_replication, compared } in series {
-        let Some(ComparedValue { cell, scheme, better, replications }) = compared else { continue };
+        let Some(ComparedValue { cell, scheme, better, is_unnecessary, replications }) = compared else { continue };
         let is_it = |known: &CellComparison| known.name == *cell && known.column == value.column;
         let place = cells.iter().position(is_it).unwrap_or_else(|| {
             cells.push(CellComparison {
                 scenario: value.scenario.clone(),
                 name: cell.clone(),
                 column: value.column.clone(),
+                purpose,
                 unit: value.unit,
                 better: *better,
+                is_unnecessary: *is_unnecessary,
                 entries: schemes.iter().map(|scheme| Entry::missing(scheme)).collect(),
             });
             cells.len() - 1

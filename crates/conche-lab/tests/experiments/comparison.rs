@@ -1,7 +1,8 @@
 //! Comparisons computed by hand.
 
-use conche_lab::comparison::{CellComparison, Entry, ranking, rows};
-use conche_lab::scenario::{Better, Unit};
+use conche_lab::comparison::{CellComparison, Entry, rankings, rows};
+use conche_lab::scenario::{Better, Purpose, Unit};
+use conche_lab::table::Table;
 use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
 /// Builds a cell from values per replication.
@@ -12,7 +13,22 @@ fn cell_of(scenario: &str, name: &str, unit: Unit, better: Better, of: &[(&str, 
         Entry { controller: (*controller).to_owned(), value, per_replication: runs.to_vec() }
     };
     let (scenario, name, column) = (scenario.to_owned(), name.to_owned(), "m".to_owned());
-    CellComparison { scenario, name, column, unit, better, entries: of.iter().map(entry).collect() }
+    let (purpose, is_unnecessary) = (None, false);
+    let entries = of.iter().map(entry).collect();
+    CellComparison { scenario, name, column, purpose, unit, better, is_unnecessary, entries }
+}
+
+fn ranking(rows: &[Row]) -> Table {
+    let tables = rankings(rows);
+    <[Table; 1]>::try_from(tables).map(|[one]| one).expect("scenarios without a purpose have one ranking")
+}
+
+/// Returns a row of a ranking by controller, as text by column.
+fn shown<'a>(table: &'a Table, controller: &str, column: &str) -> &'a str {
+    let place =
+        table.header.iter().position(|name| name == column).unwrap_or_else(|| panic!("{column}: {:?}", table.header));
+    let row = table.rows.iter().find(|row| row[0] == controller).expect("it is ranked");
+    &row[place]
 }
 
 fn cell(name: &str, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
@@ -88,11 +104,9 @@ fn regret_is_the_worst_ratio_that_is_apart_and_means_are_geometric() {
     assert_eq!([worst(a), worst(b)], [Some("two".to_owned()), Some("one".to_owned())]);
     assert_eq!(standings(&rows)[0].controller, "a", "of few replications, the least mean is first");
     let table = ranking(&rows);
-    assert_eq!(table.rows[0].last().map(String::as_str), Some("two m"));
-    assert!(
-        table.notes[1].contains("with 2 replications, many intervals include 1")
-            && table.notes[1].contains("by the mean")
-    );
+    assert_eq!(shown(&table, "a", "regret in"), "two m");
+    let few = table.notes.last().expect("a note");
+    assert!(few.contains("with 2 replications, many intervals include 1") && few.contains("by the mean"));
 }
 
 #[test]
@@ -111,7 +125,7 @@ fn many_replications_rank_by_regret() {
     assert_eq!([a.regret, b.regret], [Some(4.0), Some(3.0)]);
     assert!(a.mean < b.mean);
     assert_eq!(standings(&rows)[0].controller, "b");
-    assert_eq!(ranking(&rows).notes.len(), 1);
+    assert!(!ranking(&rows).notes.iter().any(|note| note.contains("by the mean")));
 }
 
 #[test]
@@ -121,7 +135,7 @@ fn a_single_replication_gives_means_but_no_intervals_or_regret() {
     assert_eq!((b.regret, b.ci95, b.behind), (None, None, 0));
     assert_is(b.mean, 3.0);
     assert_eq!(standings(&rows)[0].controller, "a");
-    assert!(ranking(&rows).notes[1].contains("1 replication,"));
+    assert!(ranking(&rows).notes.iter().any(|note| note.contains("1 replication,")));
 }
 
 #[test]
@@ -198,4 +212,201 @@ fn papers_are_kept_apart_and_their_intervals_combine_by_squares() {
     let reach = |of: &Tally| of.ci95.map(|[low, high]| (high / low).ln() / 2.0).expect("an interval");
     assert_eq!(b.scenarios.len(), 2);
     assert_is(Some(reach(&b.all)), reach(&b.scenarios[0].of) / 2_f64.sqrt());
+}
+
+/// The metrics of one row: a column for each cell.
+fn point(cells: &[CellComparison]) -> Vec<CellComparison> {
+    let named =
+        cells.iter().zip(1..).map(|(cell, number)| CellComparison { column: format!("m{number}"), ..cell.clone() });
+    named.collect()
+}
+
+/// Returns the number of points and, for each point, the controllers that dominate this one.
+fn dominated(rows: &[Row], controller: &str) -> (usize, Vec<(String, Vec<String>)>) {
+    let of = of(rows, controller);
+    (of.points, of.dominated.iter().map(|point| (point.cell.clone(), point.by.clone())).collect())
+}
+
+#[test]
+fn a_controller_is_dominated_where_another_is_better_in_every_metric() {
+    let times =
+        cell("one", Better::Lower, &[("a", Some(&[1.0, 1.1])), ("b", Some(&[2.0, 2.2])), ("c", Some(&[3.0, 3.3]))]);
+    let rates =
+        cell("one", Better::Higher, &[("a", Some(&[9.0, 9.1])), ("b", Some(&[8.0, 8.1])), ("c", Some(&[8.5, 8.6]))]);
+    let rows = rows(&point(&[times, rates]), None);
+    assert_eq!(dominated(&rows, "a"), (1, Vec::new()));
+    assert_eq!(
+        dominated(&rows, "b"),
+        (1, vec![("one".to_owned(), vec!["a".to_owned()])]),
+        "c is better in one metric only"
+    );
+    assert_eq!(dominated(&rows, "c"), (1, vec![("one".to_owned(), vec!["a".to_owned()])]));
+    assert_eq!((shown(&ranking(&rows), "b", "dominated"), shown(&ranking(&rows), "b", "most by")), ("1 of 1", "a (1)"));
+}
+
+#[test]
+fn a_tie_less_than_2_percent_or_an_interval_with_1_prevents_dominance() {
+    let better = cell("c", Better::Lower, &[("a", Some(&[1.0, 1.0, 1.0])), ("b", Some(&[2.0, 2.0, 2.0]))]);
+    for (other, reason) in [
+        ([1.0, 1.0, 1.0], "a tie"),
+        ([1.019, 1.019, 1.019], "1.9 %"),
+        ([1.0, 1.0, 4.0], "twice as much, but not apart"),
+    ] {
+        let second = cell("c", Better::Lower, &[("a", Some(&[1.0, 1.0, 1.0])), ("b", Some(&other))]);
+        let rows = rows(&point(&[better.clone(), second]), None);
+        assert_eq!(dominated(&rows, "b"), (1, Vec::new()), "{reason}");
+    }
+    let second = cell("c", Better::Lower, &[("a", Some(&[1.0, 1.0, 1.0])), ("b", Some(&[1.02, 1.021, 1.022]))]);
+    assert_eq!(dominated(&rows(&point(&[better, second]), None), "b").1.len(), 1);
+}
+
+#[test]
+fn metrics_at_the_floor_of_both_do_not_prevent_dominance() {
+    let losses =
+        |b: f64| cell_of("p", "c", Unit::Percent, Better::Lower, &[("a", Some(&[0.0, 0.0])), ("b", Some(&[b, b]))]);
+    let times = cell("c", Better::Lower, &[("a", Some(&[1.0, 1.0])), ("b", Some(&[2.0, 2.0]))]);
+    assert_eq!(dominated(&rows(&point(&[losses(0.9), times.clone()]), None), "b").1.len(), 1, "below 1 %");
+    assert_eq!(
+        dominated(&rows(&point(&[losses(1.01), times]), None), "b").1.len(),
+        0,
+        "1.01 % is not 2 % worse than 1 %"
+    );
+    assert_eq!(dominated(&rows(&point(&[losses(0.5)]), None), "b").1.len(), 0, "no metric decides");
+}
+
+#[test]
+fn missing_values_and_single_replications_dominate_nothing() {
+    let times = |of: &[(&str, Option<&[f64]>)]| cell("c", Better::Lower, of);
+    let full = times(&[("a", Some(&[1.0, 1.0])), ("b", Some(&[2.0, 2.0]))]);
+    let gap = times(&[("a", Some(&[1.0, 1.0])), ("b", None)]);
+    for cells in [[full.clone(), gap.clone()], [gap, full.clone()]] {
+        let rows = rows(&point(&cells), None);
+        assert_eq!([dominated(&rows, "a"), dominated(&rows, "b")], [(1, Vec::new()), (1, Vec::new())]);
+    }
+    let once = times(&[("a", Some(&[1.0])), ("b", Some(&[2.0]))]);
+    assert_eq!(dominated(&rows(&point(&[once.clone(), once]), None), "b").1.len(), 0);
+    assert_eq!(dominated(&rows(&[full], None), "b").1.len(), 1, "one metric is enough");
+}
+
+#[test]
+fn rows_of_two_scenarios_are_two_points_and_a_baseline_changes_none() {
+    let of = |scenario| {
+        cell_of(scenario, "c", Unit::Seconds, Better::Lower, &[("a", Some(&[1.0, 1.0])), ("b", Some(&[2.0, 2.0]))])
+    };
+    for baseline in [None, Some("a"), Some("b")] {
+        assert_eq!(dominated(&rows(&[of("p"), of("q")], baseline), "b").0, 2);
+        assert_eq!(dominated(&rows(&[of("p"), of("q")], baseline), "b").1.len(), 2);
+    }
+}
+
+#[test]
+fn the_default_has_columns_of_its_own() {
+    let times =
+        |name, default: &[f64], a: &[f64]| cell(name, Better::Lower, &[("default", Some(default)), ("a", Some(a))]);
+    let cells = [times("one", &[2.0, 2.0], &[1.0, 1.0]), times("two", &[2.0, 2.0], &[3.0, 3.0])];
+    let table = ranking(&rows(&cells, None));
+    let line =
+        |controller| ["by default", "to default", "to default in"].map(|column| shown(&table, controller, column));
+    assert_eq!(line("a"), ["1", "1.50", "two m"]);
+    assert_eq!(line("default"), ["0", "1.00", ""]);
+    let a = rows(&cells, None);
+    let to_default = of(&a, "a").to_default.clone().expect("the default is compared");
+    assert_is(to_default.mean, (0.5_f64 * 1.5).sqrt());
+    let table = ranking(&rows(&cells, Some("default")));
+    assert!(!table.header.contains(&"to default".to_owned()), "regret is this ratio");
+    assert_eq!(shown(&table, "a", "regret"), "1.50");
+}
+
+#[test]
+fn design_and_judgement_have_rankings_of_their_own() {
+    let of = |scenario: &str, purpose, b: f64| {
+        let of: &[(&str, Option<&[f64]>)] = &[("a", Some(&[1.0, 1.0])), ("b", Some(&[b, b]))];
+        CellComparison { purpose, ..cell_of(scenario, "c", Unit::Seconds, Better::Lower, of) }
+    };
+    let cells = [of("j", Some(Purpose::Judgement), 4.0), of("d", Some(Purpose::Design), 0.5), of("p", None, 1.0)];
+    let rows = rows(&cells, None);
+    let means: Vec<_> = standings(&rows)
+        .iter()
+        .map(|of| (of.purpose.as_deref().unwrap_or("none"), of.controller.as_str(), of.all.mean.expect("a mean")))
+        .collect();
+    let expected = [
+        ("none", "a", 1.0),
+        ("none", "b", 1.0),
+        ("design", "b", 1.0),
+        ("design", "a", 2.0),
+        ("judgement", "a", 1.0),
+        ("judgement", "b", 4.0),
+    ];
+    assert_eq!(means, expected, "no mean is over two purposes");
+    let titles: Vec<String> = rankings(&rows).into_iter().map(|table| table.title).collect();
+    let begins = [
+        "Scenarios without a purpose: values in 1 cells",
+        "Networks of design: values",
+        "Networks of judgement: values",
+    ];
+    assert_eq!(titles.len(), 3);
+    assert!(titles.iter().zip(begins).all(|(title, begin)| title.starts_with(begin)), "{titles:?}");
+    let cell = in_cell(&rows, "c", "a");
+    assert_eq!((cell.scenario.as_str(), cell.purpose.as_deref()), ("p", None));
+}
+
+#[test]
+fn times_and_unnecessary_transmissions_have_means_of_their_own() {
+    let of = |b: f64, unit| cell_of("p", "c", unit, Better::Lower, &[("a", Some(&[2.0, 2.0])), ("b", Some(&[b, b]))]);
+    let unnecessary = CellComparison { is_unnecessary: true, ..of(16.0, Unit::Percent) };
+    let rows = rows(&point(&[of(4.0, Unit::Seconds), unnecessary, of(5.0, Unit::Percent)]), None);
+    let b = self::of(&rows, "b");
+    assert_eq!([b.times.mean, b.unnecessary.mean], [Some(2.0), Some(8.0)]);
+    assert_eq!([b.times.cells, b.unnecessary.cells, b.all.cells], [1, 1, 3]);
+}
+
+#[test]
+fn many_scenarios_have_no_columns() {
+    let cells: Vec<CellComparison> = (0..9)
+        .map(|number| {
+            let of: &[(&str, Option<&[f64]>)] = &[("a", Some(&[1.0, 1.0])), ("b", Some(&[2.0, 2.0]))];
+            cell_of(&format!("p{number}"), "c", Unit::Seconds, Better::Lower, of)
+        })
+        .collect();
+    assert!(ranking(&rows(&cells[..8], None)).header.contains(&"p7 regret (mean)".to_owned()));
+    assert!(!ranking(&rows(&cells, None)).header.iter().any(|name| name.contains("(mean)")));
+}
+
+/// Share of points in which a controller is dominated, and in which this one dominates it, if 23
+/// controllers have values with a standard deviation of a tenth.
+fn by_accident(metrics: usize, replications: usize, first: f64) -> [f64; 2] {
+    use rand_core::{RngCore, SeedableRng};
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
+    // The sum of twelve uniform numbers is nearly normal.
+    let mut normal = || (0..12).map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0;
+    let names: Vec<String> = (0..23).map(|number| format!("c{number}")).collect();
+    let points = 20;
+    let cells: Vec<CellComparison> = (0..points * metrics)
+        .map(|place| {
+            let mut runs =
+                |factor: f64| (0..replications).map(|_| factor * (0.1 * normal()).exp()).collect::<Vec<f64>>();
+            let runs: Vec<Vec<f64>> = (0..names.len()).map(|of| runs(if of == 0 { first } else { 1.0 })).collect();
+            let of: Vec<_> =
+                names.iter().map(String::as_str).zip(runs.iter().map(|runs| Some(runs.as_slice()))).collect();
+            cell(&format!("{}", place / metrics), Better::Lower, &of)
+        })
+        .collect();
+    let cells: Vec<CellComparison> = cells.chunks(metrics).flat_map(point).collect();
+    let rows = rows(&cells, None);
+    let others = || standings(&rows).into_iter().filter(|of| of.controller != "c0");
+    let all = (points * others().count()) as f64;
+    let share = |count: &dyn Fn(&Standing) -> usize| others().map(count).sum::<usize>() as f64 / all;
+    [share(&|of| of.dominated.len()), share(&|of| of.dominated_by("c0"))]
+}
+
+#[test]
+fn equal_controllers_rarely_dominate_by_accident() {
+    for (metrics, replications, most) in [(1, 10, 0.3), (2, 3, 0.05), (3, 3, 0.02), (2, 10, 0.05), (3, 10, 0.02)] {
+        let [by_any, _] = by_accident(metrics, replications, 1.0);
+        println!("{metrics} metrics, {replications} replications: {by_any}");
+        assert!(by_any <= most, "{metrics} metrics, {replications} replications: {by_any}");
+    }
+    let [_, by_better] = by_accident(3, 10, 0.7);
+    println!("by one that needs 30 % less: {by_better}");
+    assert!(by_better >= 0.95, "by one that needs 30 % less: {by_better}");
 }

@@ -7,6 +7,7 @@ mod draw;
 mod heat;
 mod lanes;
 mod scale;
+mod scatter;
 mod series;
 
 use conche_lab::scenario::Kind;
@@ -18,6 +19,7 @@ pub(crate) use draw::{extent, shape};
 pub(crate) use heat::{Heat, HeatPanel};
 pub(crate) use lanes::{Lane, lanes};
 pub(crate) use scale::{Scale, label as tick_label};
+pub(crate) use scatter::{Scatter, ScatterPanel, ScatterPoint};
 pub(crate) use series::{SeriesLine, SeriesPanel, TimeSeries};
 
 /// Colours in the style sheet, and shapes.

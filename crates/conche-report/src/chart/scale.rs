@@ -1,5 +1,9 @@
 //! Scales from values to positions on an axis, and tick values.
 
+/// Up to this ratio of its ends, 1, 2 and 5 times powers of ten are too few ticks of a logarithmic
+/// axis.
+const FEW_TICKS: f64 = 6.0;
+
 /// An axis from its lowest to its highest value, between two positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -72,14 +76,16 @@ impl Scale {
 
     /// Returns about `wanted` round values.
     pub(crate) fn ticks(&self, wanted: u32) -> Vec<f64> {
-        if self.log {
+        if self.log && self.high > FEW_TICKS * self.low {
             return self.decades(wanted);
         }
         let step = step(self.high - self.low, wanted);
         let count = ((self.high - self.low) / step + 1e-6).floor().clamp(0.0, 100.0);
-        let first = (self.low / step).round();
+        // The ends of a logarithmic axis need not be round.
+        let first = (self.low / step - 1e-6).ceil();
         // A sum of steps would accumulate errors.
-        (0..=whole(count)).map(|tick| (first + f64::from(tick)) * step).collect()
+        let ticks = (0..=whole(count)).map(|tick| (first + f64::from(tick)) * step);
+        ticks.filter(|tick| *tick <= self.high + 1e-6 * step).collect()
     }
 
     fn decades(&self, wanted: u32) -> Vec<f64> {
@@ -147,6 +153,13 @@ mod tests {
         assert_eq!(ticks(&[12.0, 381_954.0], false, true), ["0", "100k", "200k", "300k", "400k"]);
         assert_eq!(ticks(&[33.0, 2463.0], true, false), ["20", "50", "100", "200", "500", "1000", "2000", "5000"]);
         assert_eq!(ticks(&[1.0, 381_954.0], true, false), ["1", "10", "100", "1000", "10k", "100k"]);
+    }
+
+    #[test]
+    fn a_short_logarithmic_axis_has_ticks_at_equal_steps() {
+        assert_eq!(ticks(&[1.1, 1.9], true, false), ["1", "1.2", "1.4", "1.6", "1.8", "2"]);
+        let scale = Scale::over([1.1, 1.9].into_iter(), true, false, 5).within(1.07, 1.93);
+        assert_eq!(scale.ticks(5).into_iter().map(label).collect::<Vec<_>>(), ["1.2", "1.4", "1.6", "1.8"]);
     }
 
     #[test]

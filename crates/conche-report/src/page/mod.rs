@@ -5,6 +5,7 @@ mod distributions;
 mod exchanges;
 mod heats;
 mod overview;
+mod pareto;
 mod picked;
 mod ranking;
 mod series;

@@ -1,12 +1,12 @@
-//! The ranking of controllers, and a heat map of cells.
+//! The rankings of controllers, each with a heat map of its cells, and their latency and traffic.
 
 use std::collections::HashMap;
 
-use conche_lab::comparison::ranking;
-use conche_results::comparison::{Compared, InCell, Row, shown};
+use conche_lab::comparison::rankings;
+use conche_results::comparison::{Compared, InCell, Row, Standing, shown};
 
-use super::tables;
 use super::two_schemes::short;
+use super::{pareto, tables};
 use crate::html::{Html, json_text};
 use crate::read::Results;
 use crate::values::distinct;
@@ -21,16 +21,23 @@ pub(super) fn write(results: &[Results], html: &mut Html) {
         return;
     }
     html.raw("<section id=comparison><h2>Controllers compared</h2>\n");
-    let grids: Vec<Grid<'_>> = compared.iter().map(|of| Grid::new(&of.comparison)).collect();
-    for (number, (of, grid)) in compared.iter().zip(&grids).enumerate() {
+    let mut grids: Vec<Grid<'_>> = Vec::new();
+    for of in &compared {
         if compared.len() > 1 {
             html.raw("<h3>").text(&of.directory.display().to_string()).raw("</h3>");
         }
-        let table = ranking(&of.comparison);
-        html.raw("<p class=sub>").text(&table.title).raw("</p>\n<div class=scroll>");
-        tables::table(&table, html);
-        html.raw("</div>\n");
-        grid.heat(number, html);
+        let standings: Vec<&Standing> = of.comparison.iter().filter_map(standing).collect();
+        let blocks: Vec<&[&Standing]> = standings.chunk_by(|one, other| one.purpose == other.purpose).collect();
+        pareto::write(&blocks, html);
+        // A ranking and a block of standings for each purpose.
+        for (table, block) in rankings(&of.comparison).iter().zip(&blocks) {
+            html.raw("<p class=sub>").text(&table.title).raw("</p>\n<div class=scroll>");
+            tables::table(table, html);
+            html.raw("</div>\n");
+            let grid = Grid::new(&of.comparison, block);
+            grid.heat(grids.len(), html);
+            grids.push(grid);
+        }
     }
     html.raw(
         "<div id=field class=field role=region aria-live=polite aria-label=\"the runs of a cell\" hidden></div>\n",
@@ -43,24 +50,29 @@ pub(super) fn write(results: &[Results], html: &mut Html) {
     html.raw("]</script>\n</section>\n");
 }
 
+fn standing(row: &Row) -> Option<&Standing> {
+    if let Compared::Controller(standing) = &row.of { Some(standing) } else { None }
+}
+
 struct Grid<'a> {
-    /// Least regret first.
+    /// The best first.
     controllers: Vec<&'a str>,
     /// In order; cells of a paper are adjacent.
     cells: Vec<Vec<Option<&'a InCell>>>,
 }
 
 impl<'a> Grid<'a> {
-    fn new(rows: &'a [Row]) -> Self {
-        let controllers = distinct(rows.iter().filter_map(|row| match &row.of {
-            Compared::Controller(of) => Some(of.controller.as_str()),
-            Compared::Cell(_) => None,
-        }));
+    fn new(rows: &'a [Row], block: &[&'a Standing]) -> Self {
+        let controllers = distinct(block.iter().map(|of| of.controller.as_str()));
+        let purpose = block.first().and_then(|of| of.purpose.as_deref());
         let columns: HashMap<&str, usize> = controllers.iter().zip(0..).map(|(name, column)| (*name, column)).collect();
         let mut places: HashMap<[&str; 3], usize> = HashMap::new();
         let mut cells: Vec<Vec<Option<&InCell>>> = Vec::new();
         for row in rows {
             let Compared::Cell(of) = &row.of else { continue };
+            if of.purpose.as_deref() != purpose {
+                continue;
+            }
             let Some(column) = columns.get(of.controller.as_str()) else { continue };
             let place = *places.entry([&of.scenario, &of.cell, &of.column]).or_insert_with(|| {
                 cells.push(vec![None; controllers.len()]);

@@ -10,7 +10,7 @@ use conche_lab::comparison::{CellComparison, Entry, rows};
 use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::to_ndjson;
 use conche_lab::scenario::Unit;
-use conche_lab::scenario::{Better, Scenario, Value, matches_any};
+use conche_lab::scenario::{Better, Purpose, Scenario, Value, matches_any};
 use conche_results::{Begin, CellId, Origin, Program, RowOf, Run, SeriesRow, Store};
 
 /// Writes all values of these papers' scenarios, and runs.
@@ -77,12 +77,46 @@ pub fn compare(directory: &Path, papers: &[&str]) {
         scenario: paper.to_owned(),
         name: name.to_owned(),
         column: "fct_median_s".to_owned(),
+        purpose: None,
         unit: Unit::Seconds,
         better: Better::Lower,
+        is_unnecessary: false,
         entries: vec![entry("cocoa", &[1.0, 1.1, 1.2]), entry("default", &[3.0, 3.2, 3.4]), entry("<own>", other)],
     };
     let of_paper = |paper: &&str| [cell(paper, "random/400", &[1.0, 1.1, 1.3]), cell(paper, "random/1", &[])];
     let cells: Vec<CellComparison> = papers.iter().flat_map(of_paper).collect();
+    let lines = to_ndjson(&rows(&cells, None)).expect("memory");
+    fs::write(directory.join("comparison.ndjson"), lines).expect("written");
+}
+
+/// Adds a comparison of 23 controllers over a network of each purpose: times, and unnecessary
+/// retransmissions that fall as times rise.
+#[allow(dead_code, reason = "not all tests need them")]
+pub fn networks(directory: &Path) {
+    let cell = |(purpose, column, unit): (Purpose, &str, Unit)| {
+        let entry = |number: u32| {
+            let place = f64::from(number * 7 % 23);
+            let value =
+                if unit == Unit::Seconds { 1.0 + place / 10.0 } else { 10.0 / (1.0 + place) + f64::from(number % 5) };
+            Entry {
+                controller: if number == 4 { "default".to_owned() } else { format!("controller-{number}") },
+                value: Some(value),
+                per_replication: vec![value * 0.99, value * 1.01],
+            }
+        };
+        CellComparison {
+            scenario: format!("of-{}", purpose.name()),
+            name: "random/400".to_owned(),
+            column: column.to_owned(),
+            purpose: Some(purpose),
+            unit,
+            better: Better::Lower,
+            is_unnecessary: unit == Unit::Percent,
+            entries: (0..23).map(entry).collect(),
+        }
+    };
+    let of = |purpose| [(purpose, "due_s", Unit::Seconds), (purpose, "unnecessary_percent", Unit::Percent)];
+    let cells: Vec<CellComparison> = [Purpose::Design, Purpose::Judgement].into_iter().flat_map(of).map(cell).collect();
     let lines = to_ndjson(&rows(&cells, None)).expect("memory");
     fs::write(directory.join("comparison.ndjson"), lines).expect("written");
 }
