@@ -21,6 +21,7 @@ pub struct Row {
 /// The content of a line.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
+#[expect(clippy::large_enum_variant, reason = "a comparison has some thousand lines")]
 pub enum Compared {
     /// A controller in a cell.
     Cell(InCell),

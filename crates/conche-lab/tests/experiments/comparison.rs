@@ -372,8 +372,8 @@ fn many_scenarios_have_no_columns() {
     assert!(!ranking(&rows(&cells, None)).header.iter().any(|name| name.contains("(mean)")));
 }
 
-/// Share of points in which a controller is dominated, and in which this one dominates it, if 23
-/// controllers have values with a standard deviation of a tenth.
+/// Returns the share of points where a controller is dominated by any other, and by the first one.
+/// The values of all 23 have a standard deviation of a tenth.
 fn by_accident(metrics: usize, replications: usize, first: f64) -> [f64; 2] {
     use rand_core::{RngCore, SeedableRng};
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(1);
