@@ -15,8 +15,9 @@ pub enum Metric {
     CompletionTime,
     /// Spurious transmissions of each flow: an earlier one and its response had arrived.
     Unnecessary,
-    /// [`Self::Unnecessary`] as a share of the transmissions of finished exchanges.
-    UnnecessaryShare,
+    /// [`Self::Unnecessary`] and all transmissions of failed exchanges, as a share of the
+    /// transmissions of finished exchanges.
+    WastedShare,
     /// Successful exchanges by number of retransmissions.
     Retransmissions,
     /// Transmissions of requests, including retransmissions.
@@ -40,6 +41,9 @@ pub enum Metric {
     /// Time of each successful exchange from when it was due, by the pace, to its response. In a
     /// closed loop, it is due when opened.
     DueTime,
+    /// [`Self::DueTime`] of each finished exchange. A failed one counts as answered
+    /// EXCHANGE_LIFETIME (247 s, RFC 7252 §4.8.2) after it was due, or at its end if that is later.
+    DueTimeOfAll,
     /// Requests that became due, per second of the run.
     Offered,
     /// Successful exchanges as a share of the requests that became due.
@@ -161,7 +165,7 @@ impl Metric {
         match self {
             Self::CompletionTime => of("completion time", Unit::Seconds, Some(Lower), Many, WholeRun),
             Self::Unnecessary => of("spurious retransmissions per flow", Unit::Copies, Some(Lower), Many, Phase),
-            Self::UnnecessaryShare => of("share of spurious retransmissions", Unit::Percent, Some(Lower), Ratio, Phase),
+            Self::WastedShare => of("share of transmissions without effect", Unit::Percent, Some(Lower), Ratio, Phase),
             Self::Retransmissions => of("exchanges by number of retransmissions", Unit::Exchanges, None, One, Phase),
             Self::Copies => of("transmissions per run", Unit::Copies, None, One, WholeRun),
             Self::Drops => of("lost transmissions per run", Unit::Copies, Some(Lower), One, WholeRun),
@@ -173,6 +177,7 @@ impl Metric {
             Self::Throughput => of("successful exchanges per second", Unit::PerSecond, Some(Higher), One, Phase),
             Self::ExchangeTime => of("time of an exchange", Unit::Seconds, Some(Lower), Many, Phase),
             Self::DueTime => of("time from due to response", Unit::Seconds, Some(Lower), Many, Phase),
+            Self::DueTimeOfAll => of("time from due to response, or 247 s", Unit::Seconds, Some(Lower), Many, Phase),
             Self::Offered => of("offered requests per second", Unit::PerSecond, None, One, WholeRun),
             Self::Delivered => {
                 of("share of offered requests that succeeded", Unit::Percent, Some(Higher), Ratio, WholeRun)

@@ -1,6 +1,6 @@
 //! [`Scheme`]: a controller with its configuration.
 
-use conche_proto::cc::AnyController;
+use conche_proto::cc::{AnyController, Controller};
 use conche_proto::cc::any::ConfigurationError;
 use conche_proto::cc::any::Named;
 use conche_proto::cc::parameters::Value;
@@ -65,13 +65,14 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
         let also = effort.also.iter().map(String::as_str).filter(|name| own.iter().all(|scheme| scheme.name != *name));
         names.extend(also);
     }
-    let scheme = |name: &str| {
+    let scheme = |name: &str| -> Result<Scheme, ScenarioError> {
         let (own, controller) = (own.iter().find(|scheme| scheme.name == name), Scheme::of_controller(name));
-        match (own, controller) {
-            (Some(own), Err(_)) => Ok(own.clone()),
-            (Some(own), Ok(_)) if !effort.compares => Ok(own.clone()),
-            (_, controller) => controller.map_err(|error| ScenarioError::new("controllers", error)),
-        }
+        let scheme = match (own, controller) {
+            (Some(own), Err(_)) => own.clone(),
+            (Some(own), Ok(_)) if !effort.compares => own.clone(),
+            (_, controller) => controller.map_err(|error| ScenarioError::new("controllers", error))?,
+        };
+        Ok(if effort.compares { scheme.with_permitted_nstart() } else { scheme })
     };
     Ok(NonEmpty::new(names.into_iter().map(scheme).collect::<Result<_, _>>()?))
 }
@@ -94,6 +95,12 @@ impl Scheme {
             nstart: None,
             paths: None,
         })
+    }
+
+    /// Uses NSTART 1 for a controller that measures no RTT (RFC 7252 §4.7).
+    fn with_permitted_nstart(self) -> Self {
+        let measures_rtt = self.build().map_or(true, |controller| controller.measures_rtt());
+        Self { nstart: self.nstart.or((!measures_rtt).then_some(1)), ..self }
     }
 
     /// Returns the configured controller.

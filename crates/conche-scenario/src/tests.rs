@@ -703,6 +703,15 @@ fn to_compare_a_name_is_a_controllers_before_a_schemes_and_mixes_and_pinned_part
 }
 
 #[test]
+fn a_compared_controller_that_measures_no_rtt_has_nstart_1() {
+    // RFC 7252 §4.7.
+    let mut document = anrw18().with("endpoint.nstart", 4).expect("a value of the scenario");
+    let controllers = ["cocoa", "default"].map(str::to_owned).to_vec();
+    document.adjust(&Effort { controllers, compares: true, ..Effort::default() }).expect("both are known");
+    assert_eq!(["cocoa", "default"].map(|name| document.scenario().nstart(name)), [4, 1]);
+}
+
+#[test]
 fn only_queues_of_links_that_know_how_long_a_frame_will_wait_are_watched() {
     let watching = |link: &str, addition: &str| {
         let metric = format!("{{ standing-queue = {{ link = \"{link}\", above = \"2s\" }} }}");

@@ -10,7 +10,7 @@ use conche_scenario::{Classes, Handshake, MOST_WINDOWS, Metric, Observed, Receiv
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, RecordOptions, Selection, enough};
 use crate::units::Span;
-use crate::workload::Tally;
+use crate::workload::{Exchange, Tally};
 
 /// Properties of the endpoints.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,9 @@ pub struct Endpoints {
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
+
+/// RFC 7252 §4.8.2, with the default parameters.
+const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
 
 /// Returns the data that a run must record.
 #[must_use]
@@ -56,10 +59,12 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             let of_flow = |flow: &Flow| flow.exchanges.iter().map(|exchange| u64::from(exchange.unnecessary)).sum();
             Sample::Each(flows().map(of_flow).collect(), 1.0)
         }
-        Metric::UnnecessaryShare => {
-            let unnecessary: u64 = exchanges().map(|exchange| u64::from(exchange.unnecessary)).sum();
-            let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
-            share(unnecessary as f64, copies as f64)
+        Metric::WastedShare => {
+            let wasted = |exchange: &Exchange| {
+                u64::from(if exchange.answered { exchange.unnecessary } else { exchange.transmissions })
+            };
+            let copies = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum::<u64>();
+            share(exchanges().map(wasted).sum::<u64>() as f64, copies as f64)
         }
         Metric::Retransmissions => {
             let mut counts = vec![0.0; usize::from(endpoints.max_retransmit) + 1];
@@ -83,6 +88,10 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
         Metric::Throughput => quotient(succeeded().count() as f64, run.elapsed.as_secs_f64()),
         Metric::ExchangeTime => seconds(succeeded().map(|exchange| (exchange.ended - exchange.began).as_nanos())),
         Metric::DueTime => seconds(succeeded().map(|exchange| (exchange.ended - exchange.due).as_nanos())),
+        Metric::DueTimeOfAll => seconds(exchanges().map(|exchange| {
+            let time = exchange.ended - exchange.due;
+            if exchange.answered { time } else { time.max(EXCHANGE_LIFETIME) }.as_nanos()
+        })),
         Metric::Offered => quotient(requested(flows(), |tally| tally.generated), run.elapsed.as_secs_f64()),
         Metric::Delivered => {
             share(requested(flows(), |tally| tally.answered), requested(flows(), |tally| tally.generated))

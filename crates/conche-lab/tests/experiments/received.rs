@@ -115,10 +115,19 @@ fn an_exchange_without_a_copy_repeats_nothing() {
 }
 
 #[test]
-fn unnecessary_copies_are_a_share_of_the_copies_of_all_finished_exchanges() {
+fn unnecessary_copies_and_those_of_failed_exchanges_are_wasted() {
     let twice = Exchange { unnecessary: 2, ..exchange(10, 4, true) };
     let run = Record { flows: vec![flow(1, &[], vec![twice, exchange(50, 4, false)])], ..record() };
-    assert_is(&run, Metric::UnnecessaryShare, 25.0);
+    assert_is(&run, Metric::WastedShare, 75.0);
+}
+
+#[test]
+fn a_failed_exchange_counts_as_answered_after_its_lifetime() {
+    let exchanges = vec![exchange(10, 1, true), exchange(90, 5, false), exchange(300, 5, false)];
+    let run = Record { flows: vec![flow(1, &[], exchanges)], ..record() };
+    let seconds = |of: &[u64]| Sample::Each(of.iter().map(|seconds| seconds * 1_000_000_000).collect(), 1e9);
+    assert_eq!(measured(&run, Metric::DueTime), seconds(&[10]));
+    assert_eq!(measured(&run, Metric::DueTimeOfAll), seconds(&[10, 247, 300]));
 }
 
 #[test]
