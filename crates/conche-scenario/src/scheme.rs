@@ -1,9 +1,9 @@
 //! [`Scheme`]: a controller with its configuration.
 
-use conche_proto::cc::{AnyController, Controller};
 use conche_proto::cc::any::ConfigurationError;
 use conche_proto::cc::any::Named;
 use conche_proto::cc::parameters::Value;
+use conche_proto::cc::{AnyController, Controller};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Table;
