@@ -55,7 +55,7 @@ pub use metric::{
     Better, Classes, Handshake, MOST_WINDOWS, Metric, MetricError, Numbers, Observed, Period, Properties, Received,
     Transferred, Unit, Windows,
 };
-pub use network::{Draw, Ends, Link, Measured, Nodes, Placement, Radio, Routing, Selected, Spread};
+pub use network::{Draw, Ends, Link, Measured, Nodes, Placement, Radio, Routing, Selected, Spread, Trace};
 pub use plot::{Kind, Plot, Style};
 pub use scheme::{ControllerName, Paths, Scheme, select};
 pub use statistic::Statistic;
@@ -284,7 +284,10 @@ impl Scenario {
                     let awaits_now = wire.wakes.is_some_and(|wakes| wakes.awaits_uplinks());
                     let awaited = self.links.iter().any(|link| link.name == *name && link.awaits_uplinks());
                     let problem = "the link does not wait for uplinks at the start; set `after_uplink` there, too";
-                    ensure(awaited || !awaits_now, place("link.wire.wakes"), problem)
+                    ensure(awaited || !awaits_now, place("link.wire.wakes"), problem)?;
+                    let is_traced = self.links.iter().any(|link| link.name == *name && link.trace.is_some());
+                    let problem = "the link has a `trace`, which is its rate; leave `rate` out";
+                    ensure(!is_traced || wire.rate.is_none(), place("link.wire.rate"), problem)
                 }
                 ChangeEvent::Fail { link, .. } => self.validate_link(&place("fail.link"), link),
                 ChangeEvent::CutOff { nodes, .. } => self.validate_nodes(place("cut-off.nodes"), nodes),
@@ -431,6 +434,9 @@ impl Scenario {
             ChangeEvent::CutOff { .. } | ChangeEvent::Reboot { .. } => false,
         };
         match link.wire.rate {
+            None if link.trace.is_some() => {
+                refuse(&format!("the rate of `{name}` changes, so that the time of a frame in it is unknown"))
+            }
             None => refuse(&format!("the link `{name}` has no rate, and nothing ever waits for it")),
             Some(_) if link.wire.aqm.is_some() || self.changes.iter().any(changes) => refuse(&format!(
                 "the link `{name}` changes or manages its queue, so that the time of a frame in it is unknown"

@@ -258,6 +258,9 @@ impl Metric {
             Self::Transfer(Transferred::Goodput) => {
                 of("goodput of a transfer", Unit::BitsPerSecond, Some(Higher), Ratio, Phase)
             }
+            Self::Transfer(Transferred::Arrived) => {
+                of("rate of a transfer", Unit::BitsPerSecond, Some(Higher), Ratio, WholeRun)
+            }
             Self::Transfer(Transferred::RoundTrip) => of("RTT of a transfer", Unit::Seconds, Some(Lower), Ratio, Phase),
             Self::Transfer(Transferred::RouteHops) => of("hops of a route", Unit::Count, None, Many, Phase),
             Self::Transfer(Transferred::GivenUp) => {
@@ -516,6 +519,9 @@ pub enum Handshake {
 pub enum Transferred {
     /// Goodput of each successful transfer, until its last segment arrived.
     Goodput,
+    /// Rate at which segments arrived, of each transfer, whether or not it succeeded: until its end,
+    /// or that of the run.
+    Arrived,
     /// Mean round-trip time of each transfer, over unambiguous samples.
     RoundTrip,
     /// Hops of each discovered route.

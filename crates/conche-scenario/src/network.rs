@@ -6,10 +6,11 @@ use conche_netsim::mac::MacConfig;
 use conche_netsim::radio::MediumConfig;
 use conche_netsim::routing::RplConfig;
 use conche_netsim::routing::aodv::AodvConfig;
-use conche_netsim::wired::LinkConfig;
+use conche_netsim::wired::{LinkConfig, RateTrace};
 use serde::Deserialize;
 
 use super::{AtLeastOne, Endpoint, NonEmpty, Rows, ScenarioError, Security, Traffic, ensure};
+use crate::units::Span;
 
 /// A node or, with a `count`, a group of equal nodes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -80,6 +81,29 @@ pub struct Link {
     pub wire: LinkConfig,
     /// Variation of the rate between replications.
     pub spread: Option<Spread>,
+    /// Recorded rates, in place of a rate in `wire`.
+    pub trace: Option<Trace>,
+}
+
+/// Rates over time, which repeat.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// Time in seconds, and rate in bit/s from that time on; the last row ends the trace.
+    pub rates: Rows<(f64, f64)>,
+    /// Time in the trace at which the run starts. Default: random for each run and link.
+    pub start: Option<Span>,
+}
+
+impl Trace {
+    /// Returns the rates.
+    ///
+    /// # Errors
+    /// If the rows are no trace.
+    pub fn rates(&self, link: &str) -> Result<RateTrace, ScenarioError> {
+        let place = format!("links.{link}.trace.rates");
+        RateTrace::new(&self.rates).map_err(|problem| ScenarioError::new(place, problem))
+    }
 }
 
 /// A lognormal distribution of the rate over replications.
@@ -140,6 +164,11 @@ impl Link {
         let problem = "each direction would wait for frames of the other; write two links, with `from` and `to`, and \
                        `after_uplink` in the one toward the nodes that sleep";
         ensure(!(ends.both_ways && self.awaits_uplinks()), format_args!("{wire}.wakes"), problem)?;
+        if let Some(trace) = &self.trace {
+            let problem = "the link has a `trace`, which is its rate; leave `rate` out";
+            ensure(self.wire.rate.is_none(), format_args!("{wire}.rate"), problem)?;
+            trace.rates(&self.name)?;
+        }
         let Some(spread) = self.spread else { return Ok(()) };
         let place = format!("links.{}.spread", self.name);
         ensure(self.wire.rate.is_some(), &place, "the link has no rate that could differ; give it one in `wire`")?;

@@ -756,6 +756,35 @@ fn windows_after_uplinks_are_of_one_direction_and_from_the_start() {
 }
 
 #[test]
+fn a_trace_replaces_the_rate_of_its_link() {
+    let wire = "[links.wire]\nrate = \"30kbit/s\"";
+    let traced = |rates: &str, rate: &str| {
+        let link = format!("trace = {{ rates = {rates} }}\n[links.wire]\n{rate}");
+        assert!(ANRW18.contains(wire));
+        let file = |name: &str| match name {
+            "lte.csv" => Ok("time_s,bit_per_s\n0,1e6\n1.5,250000\n3,0\n".to_owned()),
+            _ => Err(FileError::NotFound),
+        };
+        Document::read(&ANRW18.replacen(wire, &link, 1), &file).map_err(|error| error.to_string())
+    };
+    for rates in ["{ csv = \"lte.csv\" }", "[[0, 1e6], [1.5, 250000], [3, 0]]"] {
+        let document = traced(rates, "").expect("valid");
+        let link = document.scenario().links.iter().find(|link| link.name == "downlink").expect("a link");
+        let rates = link.trace.as_ref().map(|trace| trace.rates("downlink").expect("a trace").mean_rate());
+        assert_eq!(rates.map(|rate| rate.as_bits()), Some(625_000));
+    }
+    for (rates, rate, expected) in [
+        ("[[0, 1e6], [3, 0]]", "rate = \"1kbit/s\"", "links.downlink.wire.rate: the link has a `trace`"),
+        ("[[0, 1e6], [0, 0]]", "", "links.downlink.trace.rates: row 2: 0 s is no time after that of the row above"),
+        ("[]", "", "links.downlink.trace.rates: a trace has at least two rows"),
+        ("{ csv = \"3g.csv\" }", "", "csv: 3g.csv: there is no such file"),
+    ] {
+        let error = traced(rates, rate).expect_err(expected);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_link_is_watched_once_for_all_values_that_are_of_it() {
     let value = |above: &str| {
         format!(

@@ -382,7 +382,13 @@ fn transfer_sample(transferred: Transferred, run: &Record, of: Selection) -> Sam
         let seconds = (flow.tally.done? - flow.start).as_secs_f64();
         Some(8.0 * flow.transfer.as_ref()?.bytes as f64 / seconds)
     };
+    let end = run.began + run.elapsed;
+    let arrived = |flow: &Flow| {
+        let seconds = (flow.tally.done.unwrap_or(end) - flow.start).as_secs_f64();
+        Some(8.0 * flow.transfer.as_ref()?.arrived as f64 / seconds).filter(|rate| rate.is_finite())
+    };
     match transferred {
+        Transferred::Arrived => Sample::OfFlows(flows().map(arrived).collect()),
         Transferred::Goodput => Sample::OfFlows(flows().map(goodput).collect()),
         Transferred::RoundTrip => {
             Sample::OfFlows(flows().map(|flow| flow.transfer.as_ref()?.mean_round_trip_s).collect())

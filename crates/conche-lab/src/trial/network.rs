@@ -123,6 +123,10 @@ impl Network {
                 made.push(self.topology.link(name, from, to, wire));
             }
         }
+        if let Some(trace) = &link.trace {
+            let rates = trace.rates(&link.name)?;
+            made.iter().for_each(|made| self.topology.rates(*made, rates.clone(), trace.start.map(|start| start.0)));
+        }
         self.links.insert(link.name.clone(), made);
         Ok(())
     }

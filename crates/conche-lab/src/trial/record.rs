@@ -83,6 +83,8 @@ pub struct Observed {
 pub struct Transferred {
     /// Payload bytes.
     pub bytes: u64,
+    /// Those that arrived, each counted once.
+    pub arrived: u64,
     /// Mean round-trip time in seconds; `None` without an unambiguous sample.
     pub mean_round_trip_s: Option<f64>,
     /// Lengths of the source's discovered routes.

@@ -77,6 +77,7 @@ impl PlannedTransfer {
         let round_trip = stats.round_trips.as_secs_f64() / f64::from(stats.samples);
         flow.transfer = Some(Transferred {
             bytes: transfer.payload.0 * u64::from(transfer.segments.get()),
+            arrived: transfer.payload.0 * u64::from(receiver.received()),
             mean_round_trip_s: Some(round_trip).filter(|_| stats.samples > 0),
             routes: source.stats().routes_found.clone(),
         });
@@ -246,6 +247,7 @@ impl PlannedTcp {
         flow.tally = Tally::of_one(receiver.completed());
         flow.transfer = Some(Transferred {
             bytes: self.tcp.payload.0 * u64::from(self.tcp.segments.get()),
+            arrived: self.tcp.payload.0 * u64::from(receiver.received()),
             mean_round_trip_s: Some(round_trip).filter(|_| stats.samples > 0),
             routes: Vec::new(),
         });

@@ -198,11 +198,10 @@ impl Buffer {
             }
             let Some(frame) = Self::next(&mut self.aqm, &mut self.waiting, now, actions) else { return };
             self.windows.take(now);
-            let Some(rate) = self.line.config.rate else {
+            let Some(nanos) = self.line.service_nanos_at(now, frame.bytes) else {
                 actions.push(LinkAction::Left(frame.packet, self.line.leave(now)));
                 continue;
             };
-            let nanos = self.line.service_nanos(rate, frame.bytes);
             let after = |nanos| Instant::from_nanos(now.as_nanos().saturating_add(nanos));
             if self.line.config.duty_cycle < 1.0 {
                 self.silent_until = after(scaled(nanos, 1.0 / self.line.config.duty_cycle));
@@ -267,7 +266,7 @@ impl Buffer {
 
 fn mean_rate(line: &Line, trace: Option<&Opportunities>) -> Option<BitRate> {
     let bits = |rate: BitRate| scaled(rate.as_bits(), line.config.duty_cycle.min(1.0)).max(1);
-    trace.map(Opportunities::mean_rate).or_else(|| line.config.rate.map(|rate| BitRate::bit(bits(rate))))
+    trace.map(Opportunities::mean_rate).or_else(|| line.mean_rate().map(|rate| BitRate::bit(bits(rate))))
 }
 
 #[cfg(test)]

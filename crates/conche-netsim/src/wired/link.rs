@@ -8,6 +8,7 @@ use super::delay::{DelayLine, Distribution, Jitter};
 use super::link_trace::LinkTrace;
 use super::loss::{Loss, LossProcess};
 use super::queue::{Backlog, DropTail};
+use super::rate_trace::{RateTrace, Rates};
 use super::service::{Service, Stalls};
 use super::topology::{TopologyError, check_wire};
 use super::wakes::{Wakes, Windows};
@@ -31,7 +32,7 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Serialisation rate. `None`: no serialisation time or waiting. A trace replaces it
-    /// ([`Topology::trace`](super::Topology::trace)).
+    /// ([`Topology::trace`](super::Topology::trace), [`Topology::rates`](super::Topology::rates)).
     pub rate: Option<BitRate>,
     /// Variation of serialisation times.
     pub service: Service,
@@ -112,6 +113,8 @@ pub(super) enum Kind {
 pub(super) struct LinkFeatures {
     pub(super) changing: bool,
     pub(super) trace: Option<LinkTrace>,
+    /// Rates, and their point at the start of the run.
+    pub(super) rates: Option<(RateTrace, Option<Duration>)>,
     /// Its frames wake receivers.
     pub(super) wakes_others: bool,
 }
@@ -130,6 +133,7 @@ pub(super) struct Line {
     duplication: Stream,
     fading: Stream,
     stalling: Stream,
+    rates: Option<Rates>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -147,10 +151,11 @@ impl Link {
             && config.loss == Loss::None
             && config.duplicate <= 0.0
             && !equipment.wakes_others;
-        let LinkFeatures { changing, trace, wakes_others: _ } = equipment;
-        let line = || Line::new(id, config, streams);
+        let LinkFeatures { changing, trace, rates, wakes_others: _ } = equipment;
         let is_awake = config.wakes.is_none() && config.duty_cycle >= 1.0;
-        let kind = if changing || trace.is_some() || config.aqm.is_some() || !is_awake {
+        let is_buffer = changing || trace.is_some() || rates.is_some() || config.aqm.is_some() || !is_awake;
+        let line = || Line::new(id, config, rates, streams);
+        let kind = if is_buffer {
             let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
             let windows = Windows::new(stream("wakes"));
             Kind::Buffer(Box::new(Buffer::new(line(), trace, windows, stream("aqm"))))
@@ -192,7 +197,7 @@ impl Wire {
 }
 
 impl Line {
-    fn new(id: LinkId, config: LinkConfig, streams: &Streams) -> Self {
+    fn new(id: LinkId, config: LinkConfig, rates: Option<(RateTrace, Option<Duration>)>, streams: &Streams) -> Self {
         let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
         Self {
             config,
@@ -201,6 +206,7 @@ impl Line {
             duplication: stream("duplication"),
             fading: stream("service"),
             stalling: stream("stalls"),
+            rates: rates.map(|(trace, start)| Rates::new(trace, start, stream("rates"))),
         }
     }
 
@@ -221,6 +227,19 @@ impl Line {
     pub(super) fn service_nanos(&mut self, rate: BitRate, bytes: u32) -> u64 {
         let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
         service_nanos.saturating_add(self.config.stalls.nanos(&mut self.stalling))
+    }
+
+    /// Returns the time of a frame that begins `now`; `None` without a rate.
+    pub(super) fn service_nanos_at(&mut self, now: Instant, bytes: u32) -> Option<u64> {
+        let Some(rates) = &self.rates else { return self.config.rate.map(|rate| self.service_nanos(rate, bytes)) };
+        let at_one = BitRate::bit(1).serialisation_nanos(bytes);
+        let service_nanos = rates.nanos(now, self.config.service.nanos(at_one, &mut self.fading));
+        Some(service_nanos.saturating_add(self.config.stalls.nanos(&mut self.stalling)))
+    }
+
+    /// Returns the rate without a duty cycle; the mean one of a trace.
+    pub(super) fn mean_rate(&self) -> Option<BitRate> {
+        self.rates.as_ref().map(Rates::mean_rate).or(self.config.rate)
     }
 
     pub(super) fn leave(&mut self, departure: Instant) -> FrameOutcome {

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -12,6 +13,7 @@ use super::delay::Distribution;
 use super::link::{Link, LinkConfig, LinkFeatures};
 use super::link_trace::LinkTrace;
 use super::network::{Network, Route};
+use super::rate_trace::RateTrace;
 use super::wakes::Wakes;
 use crate::ids::Hop;
 use crate::mac::{Layout, RadioConfig, RadioNetwork};
@@ -200,6 +202,11 @@ impl Topology {
     /// ```
     pub fn trace(&mut self, link: LinkId, trace: LinkTrace) {
         self.equipment.entry(link).or_default().trace = Some(trace);
+    }
+
+    /// Lets a link's rate follow a trace, from this time in it or a random one; replaces its rate.
+    pub fn rates(&mut self, link: LinkId, trace: RateTrace, start: Option<Duration>) {
+        self.equipment.entry(link).or_default().rates = Some((trace, start));
     }
 
     /// Adds a radio network; [`Topology::place`] adds its stations.

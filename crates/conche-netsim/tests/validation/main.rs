@@ -17,6 +17,7 @@ mod node;
 mod plain;
 mod queueing;
 mod radio;
+mod rates;
 mod roles;
 #[path = "../../examples/transfer/scenario.rs"]
 mod scenario;

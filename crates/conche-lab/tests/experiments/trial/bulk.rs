@@ -1,6 +1,7 @@
 //! A bulk transfer beside CoAP.
 
 use super::*;
+use conche_lab::scenario::Transferred;
 use conche_lab::trial::Selection;
 
 fn downloading() -> String {
@@ -78,4 +79,46 @@ fn a_node_has_one_end_of_a_transfer_and_nothing_else() {
     assert!(error.starts_with("traffic.download.sender.tcp.payload: 1500B with its header is longer"), "{error}");
     let error = record(&downloading().replace("12B", "4B")).expect_err("5 B");
     assert!(error.starts_with("traffic.download.sender.tcp.header: 4B does not hold the numbers"), "{error}");
+}
+
+#[test]
+fn a_download_that_is_not_done_has_a_rate_until_the_end_of_the_run() {
+    let rates = |duration: &str| {
+        let record = record(&downloading().replace("duration = \"300s\"", duration)).expect("it runs");
+        [Transferred::Goodput, Transferred::Arrived].map(|metric| {
+            let download = Selection { scheme: 0, traffic: Some(0) };
+            let endpoints = Endpoints { max_retransmit: 4, features: None };
+            let Sample::OfFlows(flows) = sample(&Metric::Transfer(metric), &record, download, endpoints) else {
+                panic!("no sample of flows");
+            };
+            flows[0]
+        })
+    };
+    let [goodput, arrived] = rates("duration = \"20s\"");
+    assert_eq!(goodput, None);
+    assert!((20_000.0..30_000.0).contains(&arrived.expect("some arrived")), "{arrived:?}");
+    let [goodput, arrived] = rates("duration = \"300s\"");
+    assert!(goodput.is_some());
+    assert_eq!(goodput, arrived);
+}
+
+#[test]
+fn rates_of_a_file_are_those_of_the_link_from_a_random_time_or_the_one_that_is_written() {
+    // 30 kbit/s for 10 s, and an outage of 10 s.
+    let file = |_: &str| Ok::<_, FileError>("time_s,bit_per_s\n0,30000\n10,0\n20,0\n".to_owned());
+    let arrived = |start: &str, seed: u64| {
+        let trace = format!("trace = {{ rates = {{ csv = \"lte.csv\" }}{start} }}\nwire = {{ delay = \"100ms\"");
+        let text = downloading().replace("wire = { rate = \"30kbit/s\", delay = \"100ms\"", &trace);
+        let document = Document::read(&text.replace("duration = \"300s\"", "duration = \"40s\""), &file);
+        let replication = Replication { index: 0, count: 1, seed };
+        let document = document.unwrap_or_else(|error| panic!("{error}"));
+        let ran = run(&document.cells()[0], RecordOptions::default(), replication, &Routes::default());
+        ran.expect("it runs").outcome.flows[0].transfer.as_ref().map_or(0, |transfer| transfer.arrived)
+    };
+    assert_eq!(arrived("", 1), arrived("", 1), "the same seed");
+    assert_ne!(arrived("", 1), arrived("", 2), "another time in the trace");
+    let fixed = arrived(", start = \"0s\"", 1);
+    assert_ne!(fixed, arrived(", start = \"10s\"", 1));
+    // 20 s of 30 kbit/s carry at most 73 kB of payload.
+    assert!((10_000..73_000).contains(&fixed), "{fixed} B");
 }
