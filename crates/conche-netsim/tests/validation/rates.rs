@@ -11,12 +11,14 @@ use conche_netsim::{BitRate, Instant, Simulation};
 
 use crate::plain::{Arrival, Interval, Plain};
 
+type Rows = [(f64, f64)];
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Packets of 100 bytes with headers.
 fn run(
     config: LinkConfig,
-    trace: Option<(&[(f64, f64)], Option<Duration>)>,
+    trace: Option<(&Rows, Option<Duration>)>,
     packets: (u32, Interval),
     seed: u64,
 ) -> Vec<Arrival> {
@@ -35,13 +37,13 @@ fn run(
 }
 
 const BURST: Interval = Interval::Constant(Duration::ZERO);
-const OUTAGES: &[(f64, f64)] = &[(0.0, 80_000.0), (2.0, 0.0), (3.0, 40_000.0), (4.0, 0.0)];
+const OUTAGES: &Rows = &[(0.0, 80_000.0), (2.0, 0.0), (3.0, 40_000.0), (4.0, 0.0)];
 
 #[test]
 fn a_link_with_a_trace_of_one_rate_is_a_link_of_that_rate() {
     let traffic = (2000, Interval::Poisson(Duration::from_millis(12)));
     let rate = LinkConfig { rate: Some(BitRate::kbit(80)), ..LinkConfig::default() };
-    let constant: &[(f64, f64)] = &[(0.0, 80_000.0), (0.5, 80_000.0), (1.0, 0.0)];
+    let constant: &Rows = &[(0.0, 80_000.0), (0.5, 80_000.0), (1.0, 0.0)];
     let traced = run(LinkConfig::default(), Some((constant, None)), traffic, 3);
     assert_eq!(traced.len(), 2000);
     assert_eq!(run(rate, None, traffic, 3), traced);
