@@ -129,7 +129,7 @@ impl Metric {
     /// Whether it measures unnecessary transmissions.
     #[must_use]
     pub fn is_unnecessary(&self) -> bool {
-        matches!(self, Self::Unnecessary | Self::UnnecessaryShare)
+        matches!(self, Self::Unnecessary | Self::WastedShare)
     }
 
     /// Returns itself, or the metric of its classes.
