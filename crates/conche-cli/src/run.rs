@@ -17,7 +17,9 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Scenario file, or a network of `conche compare networks`; scenarios/ has some to start from.
+    /// Scenario file, or a network of `conche compare networks`.
+    ///
+    /// scenarios/ has some to start from.
     #[arg(value_name = "SCENARIO.toml|NETWORK")]
     file: PathBuf,
     #[command(flatten)]
