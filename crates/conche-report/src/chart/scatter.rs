@@ -7,6 +7,8 @@ use crate::html::{Html, Px};
 
 const HEIGHT: f64 = 290.0;
 const RADIUS: f64 = 3.6;
+/// Factor over nine tenths of the values, from which a value is at the end of the axis.
+const FAR: f64 = 1.5;
 /// Height of a line of text.
 const LINE: f64 = 12.0;
 
@@ -39,6 +41,15 @@ pub(crate) struct ScatterPoint {
 }
 
 impl ScatterPanel {
+    fn scales(&self) -> [Scale; 2] {
+        [scale(self.points.iter().map(|point| point.x.0)), scale(self.points.iter().map(|point| point.y.0))]
+    }
+
+    fn shows(&self, point: &ScatterPoint) -> bool {
+        let [x, y] = self.scales();
+        x.contains(point.x.0) && y.contains(point.y.0)
+    }
+
     /// Returns the points than which no other is less on one axis and not more on the other, by
     /// their horizontal place.
     fn front(&self) -> Vec<&ScatterPoint> {
@@ -70,6 +81,11 @@ impl Scatter {
             self.panel(panel, html);
             let names: Vec<&str> = panel.front().iter().map(|point| point.name.as_str()).collect();
             html.raw("<p class=note>No other is better in both than ").text(&names.join(", ")).raw(".</p>");
+            let far: Vec<&str> =
+                panel.points.iter().filter(|point| !panel.shows(point)).map(|point| point.tooltip.as_str()).collect();
+            if !far.is_empty() {
+                html.raw("<p class=note>Beyond the end of an axis: ").text(&far.join("; ")).raw(".</p>");
+            }
             for note in &panel.notes {
                 html.raw("<p class=note>").text(note).raw("</p>");
             }
@@ -81,8 +97,7 @@ impl Scatter {
     }
 
     fn panel(&self, panel: &ScatterPanel, html: &mut Html) {
-        let (x, y) =
-            (scale(panel.points.iter().map(|point| point.x.0)), scale(panel.points.iter().map(|point| point.y.0)));
+        let [x, y] = panel.scales();
         let axes = Axes::new(HEIGHT, Axis { scale: x, title: &self.x }, Axis { scale: y, title: &self.y });
         axes.draw(&format!("{}: {}", self.title, panel.title), html);
         let (x, y) = (axes.x, axes.y);
@@ -110,15 +125,24 @@ impl Scatter {
             html.write(format_args!("</title><circle class=hit cx=\"{}\" cy=\"{}\" r=\"9\"/>", Px(left), Px(top)));
             html.raw(&shape(colour, left, top, RADIUS)).raw("</g>");
         }
-        let named = |point: &&ScatterPoint| is_on_it(point) || point.name == self.reference;
-        let places: Vec<(f64, f64)> = panel.points.iter().map(|point| (x.at(point.x.0), y.at(point.y.0))).collect();
+        let is_named = |point: &&ScatterPoint| is_on_it(point) || point.name == self.reference;
+        let mut named: Vec<&ScatterPoint> = panel.points.iter().filter(is_named).collect();
+        named.sort_by(|one, other| one.x.0.total_cmp(&other.x.0));
+        let place = |point: &ScatterPoint| (x.at(point.x.0), y.at(point.y.0));
         let room = Area { left: x.at(0.0), right: x.at(f64::INFINITY), top: y.at(f64::INFINITY), bottom: y.at(0.0) };
-        let mut taken: Vec<Area> = places.iter().map(|(left, top)| Area::around(*left, *top, RADIUS)).collect();
-        for point in panel.points.iter().filter(named) {
-            let Some(at) = free(&point.name, (x.at(point.x.0), y.at(point.y.0)), &room, &taken) else { continue };
-            html.write(format_args!("<text class=axis x=\"{}\" y=\"{}\">", Px(at.left), Px(at.bottom - 2.5)));
+        let around = |point| Area::around(place(point), RADIUS);
+        let mut taken: Vec<Area> = panel.points.iter().map(around).collect();
+        for point in named {
+            let Some(area) = free(&point.name, place(point), &room, &taken) else { continue };
+            let (left, top) = place(point);
+            if top < area.top - LINE || top > area.bottom + LINE {
+                let (to, end) =
+                    (left.clamp(area.left, area.right), if top < area.top { area.top } else { area.bottom });
+                html.write(format_args!("<path class=tick d=\"M{} {}L{} {}\"/>", Px(left), Px(top), Px(to), Px(end)));
+            }
+            html.write(format_args!("<text class=axis x=\"{}\" y=\"{}\">", Px(area.left), Px(area.bottom - 2.5)));
             html.text(&point.name).raw("</text>");
-            taken.push(at);
+            taken.push(area);
         }
         html.raw("</svg>");
     }
@@ -140,11 +164,15 @@ impl Scatter {
     }
 }
 
-/// Ends close to the values.
-fn scale(values: impl Iterator<Item = f64> + Clone) -> Scale {
-    let (low, high) = values.clone().fold((f64::INFINITY, 0.0_f64), |(low, high), of| (low.min(of), high.max(of)));
-    let room = (high / low).powf(0.06).max(1.01);
-    Scale::over(values, true, false, TICKS).within(low / room, high * room)
+/// Ends close to the values. Values far above nine tenths of them are beyond its upper end.
+fn scale(values: impl Iterator<Item = f64>) -> Scale {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let most = values.get(values.len() * 9 / 10).map_or(f64::INFINITY, |most| FAR * most);
+    let near: Vec<f64> = values.into_iter().filter(|value| *value <= most).collect();
+    let (low, high) = near.first().copied().zip(near.last().copied()).unwrap_or((1.0, 2.0));
+    let room = (high / low).powf(0.1).max(1.02);
+    Scale::over([low / room, high * room].into_iter(), true, false, TICKS).within(low / room, high * room)
 }
 
 #[derive(Clone, Copy)]
@@ -156,7 +184,7 @@ struct Area {
 }
 
 impl Area {
-    fn around(x: f64, y: f64, reach: f64) -> Self {
+    fn around((x, y): (f64, f64), reach: f64) -> Self {
         Self { left: x - reach, right: x + reach, top: y - reach, bottom: y + reach }
     }
 
@@ -172,8 +200,8 @@ impl Area {
 /// Finds a place for the name of a point that covers no other point or name.
 fn free(name: &str, (x, y): (f64, f64), room: &Area, taken: &[Area]) -> Option<Area> {
     let width = CHARACTER * name.chars().count() as f64;
-    let sideways = [x + 6.0, x - 6.0 - width, x - width / 2.0];
-    let rises = [0.0, -11.0, 11.0, -20.0, 20.0];
+    let sideways = [x + 6.0, x - 6.0 - width, x - width / 2.0, x + 16.0];
+    let rises = [0.0, -11.0, 11.0, -20.0, 20.0, -32.0, 32.0, -44.0, 44.0];
     let places = rises.into_iter().flat_map(|rise| sideways.into_iter().map(move |left| (left, rise)));
     let areas = places.map(|(left, rise)| {
         let middle = y + rise;
@@ -204,10 +232,18 @@ mod tests {
     }
 
     #[test]
+    fn a_far_value_is_at_the_end_of_its_axis_and_named_below() {
+        let mut points: Vec<ScatterPoint> = (0..20).map(|of| point("near", 1.0 + f64::from(of) / 20.0, 1.5)).collect();
+        points.push(point("far", 12.0, 1.5));
+        let panel = panel(points);
+        assert!(panel.shows(&panel.points[19]) && !panel.shows(&panel.points[20]));
+    }
+
+    #[test]
     fn names_cover_neither_points_nor_names_and_stay_in_the_drawing() {
         let room = Area { left: 0.0, right: 300.0, top: 0.0, bottom: 200.0 };
         let places = [(100.0, 100.0), (104.0, 100.0), (100.0, 104.0), (290.0, 10.0)];
-        let mut taken: Vec<Area> = places.iter().map(|(x, y)| Area::around(*x, *y, RADIUS)).collect();
+        let mut taken: Vec<Area> = places.iter().map(|place| Area::around(*place, RADIUS)).collect();
         for (number, place) in places.into_iter().enumerate() {
             let area = free("cocoa-plus", place, &room, &taken).unwrap_or_else(|| panic!("{number} has no name"));
             assert!(area.is_within(&room) && !taken.iter().any(|other| other.overlaps(&area)));
