@@ -195,6 +195,8 @@ fn comparison_errors_name_a_remedy() {
         run(conche().args(["compare", "anrw19"])),
         &["there is no paper or network `anrw19`; did you mean `anrw18`?", "; the networks are: networks"],
     );
+    refused(run(conche().args(["compare", "nb-iott"])), &["did you mean `nb-iot`?", "the networks are: networks"]);
+    refused(run(conche().args(["reproduce", "nb-iot"])), &["there is no paper `nb-iot`", "it is a network"]);
     refused(run(conche().args(["compare", "none.toml"])), &["cannot read none.toml"]);
     refused(without.compare(&[]), &["none of small is primary", "`primary = true`", "loss, rto, throughput"]);
     let neither = SCENARIO.replace("metric = \"rto\"", "metric = \"rto\", primary = true");
@@ -258,4 +260,15 @@ fn a_label_has_to_be_of_one_of_the_scenarios_and_each_of_them_to_have_one() {
         assert_eq!((refused.status, refused.stderr.contains(r#""kind":"usage""#)), (Some(2), true), "{labels}");
         assert!(refused.stderr.contains(problem), "{labels}: {}", refused.stderr);
     }
+}
+
+#[test]
+fn a_network_is_compared_by_its_name_and_ranked_by_its_purpose() {
+    let few = ["--runs", "1", "--controllers", "default,cocoa"];
+    let json = lines(&run(conche().args(["compare", "leo", "--json"]).args(few)).stdout);
+    assert!(!json.is_empty() && json.iter().all(|line| line["purpose"] == "judgement"), "{json:?}");
+    let ranking = run(conche().args(["compare", "leo"]).args(few)).stdout;
+    assert!(ranking.contains("\n\nNetworks of judgement: values in "), "{ranking}");
+    let ended = run(conche().args(["run", "leo", "--runs", "1", "--quick", "--controllers", "default"]));
+    assert_eq!(ended.status, Some(0), "{}", ended.stderr);
 }
