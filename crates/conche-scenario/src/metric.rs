@@ -177,7 +177,7 @@ impl Metric {
             Self::Throughput => of("successful exchanges per second", Unit::PerSecond, Some(Higher), One, Phase),
             Self::ExchangeTime => of("time of an exchange", Unit::Seconds, Some(Lower), Many, Phase),
             Self::DueTime => of("time from due to response", Unit::Seconds, Some(Lower), Many, Phase),
-            Self::DueTimeOfAll => of("time from due to response, or 247 s", Unit::Seconds, Some(Lower), Many, Phase),
+            Self::DueTimeOfAll => of("time from due, failures included", Unit::Seconds, Some(Lower), Many, Phase),
             Self::Offered => of("offered requests per second", Unit::PerSecond, None, One, WholeRun),
             Self::Delivered => {
                 of("share of offered requests that succeeded", Unit::Percent, Some(Higher), Ratio, WholeRun)
