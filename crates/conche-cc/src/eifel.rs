@@ -1,18 +1,19 @@
 //! The Eifel retransmission timer, for CoAP.
 //!
 //! Source: code for Contiki (github.com/vishal623/CoAPEifel), after Ludwig and Sklower, "The Eifel
-//! Retransmission Timer" (2000). With n = 3, and D = R - SRTT of an exchange without retransmission:
+//! Retransmission Timer" (2000). With n = 3, and D = R - SRTT of an exchange without
+//! retransmission:
 //!
 //! - SRTT ← SRTT + D/n, from 0
-//! - RTTVAR ← RTTVAR + (D - RTTVAR)/n if D ≥ RTTVAR, /n² if 0 ≤ D < RTTVAR; a falling round-trip time
-//!   leaves it. From 0
+//! - RTTVAR ← RTTVAR + (D - RTTVAR)/n if D ≥ RTTVAR, /n² if 0 ≤ D < RTTVAR; a falling round-trip
+//!   time leaves it. From 0
 //! - RTO = max(SRTT + n·RTTVAR, R + 2 ticks of 1/128 s)
 //!
-//! The first timeout is 1 to 1.5 RTOs. Each retransmission doubles the timeout, and the RTO becomes the
-//! doubled timeout, until the next sample.
+//! The first timeout is 1 to 1.5 RTOs. Each retransmission doubles the timeout, and the RTO becomes
+//! the doubled timeout, until the next sample.
 //!
-//! Uncertain: the initial RTO, here 2 s, and the maximum, here 60 s. The code counts whole ticks; here
-//! microseconds are rounded down.
+//! Uncertain: the initial RTO, here 2 s, and the maximum, here 60 s. The code counts whole ticks;
+//! here microseconds are rounded down.
 
 use core::time::Duration;
 

@@ -1,9 +1,9 @@
 //! FPB: Fibonacci pre-increment backoff.
 //!
-//! Source: code for Contiki of the CoCo-RED family (github.com/thavrakkku/LabWork). The first timeout
-//! is the default's; the k-th retransmission waits F(k + 1) times as long, F the Fibonacci numbers:
-//! 1, 1, 2, 3, 5. CoCo-RED's other part, random early detection in the nodes' queues, is no part of a
-//! controller.
+//! Source: code for Contiki of the CoCo-RED family (github.com/thavrakkku/LabWork). The first
+//! timeout is the default's; the k-th retransmission waits F(k + 1) times as long, F the Fibonacci
+//! numbers: 1, 1, 2, 3, 5. CoCo-RED's other part, random early detection in the nodes' queues, is
+//! no part of a controller.
 
 use crate::backoff::bounded;
 use crate::control::{Acknowledged, Sent};

@@ -11,8 +11,8 @@
 //! keeps the last timer, kept timers do not age, and Non-confirmable messages change nothing.
 //!
 //! Uncertain: whether a retransmission restarts variant 3's count of successes, for which the code
-//! has a line that is commented out. Here it does. The code keeps one timer for all peers; here each
-//! peer has its own.
+//! has a line that is commented out. Here it does. The code keeps one timer for all peers; here
+//! each peer has its own.
 
 use crate::backoff::{grown, suggests_congestion};
 use crate::cocoa::{self, Cocoa, FrozenFactor, draft03::CocoaPeer};

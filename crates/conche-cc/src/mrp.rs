@@ -1,15 +1,16 @@
 //! MRP: Matter's Message Reliability Protocol.
 //!
 //! Source: Matter Core Specification §4.11 (tables 21 and 22), as in connectedhomeip's
-//! `ReliableMessageMgr`. Transmission k, from 0, waits 1.1·i · 1.6^max(0, k - 1) · (1 + u/4), with u
-//! drawn for each transmission and i = 300 ms while the peer is active, having sent a message within
-//! 4 s, or 500 ms otherwise. Nothing is measured. Five transmissions are MAX_RETRANSMIT's default.
+//! `ReliableMessageMgr`. Transmission k, from 0, waits 1.1·i · 1.6^max(0, k - 1) · (1 + u/4), with
+//! u drawn for each transmission and i = 300 ms while the peer is active, having sent a message
+//! within 4 s, or 500 ms otherwise. Nothing is measured. Five transmissions are MAX_RETRANSMIT's
+//! default.
 //!
 //! Resolutions:
-//! - i is chosen at each transmission, as in connectedhomeip. As u is drawn anew too, **timeouts may
-//!   shrink within an exchange**;
-//! - a controller sees acknowledgements, responses and Resets, not a peer's requests: those do not make
-//!   it active;
+//! - i is chosen at each transmission, as in connectedhomeip. As u is drawn anew too, **timeouts
+//!   may shrink within an exchange**;
+//! - a controller sees acknowledgements, responses and Resets, not a peer's requests: those do not
+//!   make it active;
 //! - connectedhomeip adds [`Mrp::sender_boost`] to each timeout, over Thread 500 ms to i = 800 ms;
 //! - timeouts stop at 60 s.
 

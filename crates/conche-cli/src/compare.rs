@@ -1,5 +1,5 @@
-//! `conche compare [PAPER|NETWORK|SCENARIO.toml]...`: runs controllers over all cells and ranks them by
-//! regret.
+//! `conche compare [PAPER|NETWORK|SCENARIO.toml]...`: runs controllers over all cells and ranks
+//! them by regret.
 
 use std::io::{self, Write};
 

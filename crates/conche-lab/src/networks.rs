@@ -1,7 +1,7 @@
 //! Networks on which controllers are compared, beside those of papers.
 //!
-//! Each is a file of `scenarios/networks`. Its `purpose` is fixed there: controllers may be developed
-//! on design networks, and are judged on judgement networks.
+//! Each is a file of `scenarios/networks`. Its `purpose` is fixed there: controllers may be
+//! developed on design networks, and are judged on judgement networks.
 
 use crate::experiment::Experiment;
 use crate::scenario::FileError;

@@ -59,7 +59,8 @@ pub struct InCell {
     pub runs: Vec<f64>,
 }
 
-/// The ranking of a controller over the scenarios of one purpose; the first of a purpose is the best.
+/// The ranking of a controller over the scenarios of one purpose; the first of a purpose is the
+/// best.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Standing {
     /// Controller.

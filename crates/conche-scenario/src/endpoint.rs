@@ -13,7 +13,8 @@ use crate::units::{Size, Span};
 pub struct Endpoint {
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
-    /// Whether the last retransmission's acknowledgement is awaited. `false` as in Contiki's er-coap.
+    /// Whether the last retransmission's acknowledgement is awaited. `false` as in Contiki's
+    /// er-coap.
     pub last_timeout: bool,
     /// NSTART.
     pub nstart: u16,

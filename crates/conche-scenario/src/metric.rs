@@ -519,8 +519,8 @@ pub enum Handshake {
 pub enum Transferred {
     /// Goodput of each successful transfer, until its last segment arrived.
     Goodput,
-    /// Rate at which segments arrived, of each transfer, whether or not it succeeded: until its end,
-    /// or that of the run.
+    /// Rate at which segments arrived, of each transfer, whether or not it succeeded: until its
+    /// end, or that of the run.
     Arrived,
     /// Mean round-trip time of each transfer, over unambiguous samples.
     RoundTrip,

@@ -1,25 +1,26 @@
 //! CoCoA+ as its authors ran it on motes.
 //!
-//! Source: the authors' code for Contiki (apps/er-coap/er-cocoa.c, Wireless Networks Group, UPC, 2015).
-//! Its header names draft-bormann-core-cocoa-02, but the code differs from all drafts:
+//! Source: the authors' code for Contiki (apps/er-coap/er-cocoa.c, Wireless Networks Group, UPC,
+//! 2015). Its header names draft-bormann-core-cocoa-02, but the code differs from all drafts:
 //!
 //! - exchanges with any number of retransmissions, and failed ones, give a weak sample;
 //! - a weak estimate weighs 3/4: the code applies the weight of 1/4 to the old RTO;
 //! - more than three retransmissions without a strong sample reset the strong estimator;
 //! - the backoff factor is 2.5, 2 or 1.5, by the exchange's RTO before randomisation;
-//! - ageing applies once at the start of an exchange, by the time since the last sample, which ageing
-//!   does not advance: an RTO below 1 s becomes 1 s after 16 RTO, one above 3 s becomes 1 s + RTO/2
-//!   after 4 RTO;
-//! - without a sample, the RTO is randomised, doubled for each running exchange, and randomised again.
+//! - ageing applies once at the start of an exchange, by the time since the last sample, which
+//!   ageing does not advance: an RTO below 1 s becomes 1 s after 16 RTO, one above 3 s becomes 1 s
+//!   plus RTO/2 after 4 RTO;
+//! - without a sample, the RTO is randomised, doubled for each running exchange, and randomised
+//!   again.
 //!
-//! Uncertain: MAXRTO_VALUE, the maximum of estimates and timeouts, whose definition was not available:
-//! 60 s.
+//! Uncertain: MAXRTO_VALUE, the maximum of estimates and timeouts, whose definition was not
+//! available: 60 s.
 //!
 //! Divergences:
 //! - the code takes a peer as unmeasured whose RTO equals the initial one by chance;
 //! - a Reset gives no sample, as for all controllers;
-//! - er-coap gives up at the last retransmission instead of awaiting its acknowledgement. That is the
-//!   endpoint's part: the failed exchange's sample is the time until it gives up.
+//! - er-coap gives up at the last retransmission instead of awaiting its acknowledgement. That is
+//!   the endpoint's part: the failed exchange's sample is the time until it gives up.
 
 use core::time::Duration;
 

@@ -2,17 +2,20 @@
 //!
 //! Source: Rathod, Jeppu, Sastry, Singala and Tahiliani, "CoCoA++: Delay gradient based congestion
 //! control for Internet of Things" (Future Generation Computer Systems, 2019), by its abstract and
-//! related code for Contiki. Estimators, RTO and ageing are Contiki's ([`CocoaContiki`]). The backoff
-//! is from CAIA's Delay Gradient for TCP:
+//! related code for Contiki. Estimators, RTO and ageing are Contiki's ([`CocoaContiki`]). The
+//! backoff is from CAIA's Delay Gradient for TCP:
 //!
-//! - samples form windows of five; g is the mean change of the windows' median from one to the next;
-//! - an expired timeout grows by 1.42 with probability P = 1 - e^(-g/G) if g > 0, and otherwise shrinks
-//!   by 0.7. **Timeouts may shrink within an exchange**, so an endpoint's safety envelope holds them.
+//! - samples form windows of five; g is the mean change of the windows' median from one to the
+//!   next;
+//! - an expired timeout grows by 1.42 with probability P = 1 - e^(-g/G) if g > 0, and otherwise
+//!   shrinks by 0.7. **Timeouts may shrink within an exchange**, so an endpoint's safety envelope
+//!   holds them.
 //!
 //! Uncertain, with the reading taken:
 //! - the window's statistic: the abstract names the least and greatest, code a median
 //!   ([`WindowStatistic`]);
-//! - the mean: over all changes since the first window, as in code, so g follows late in a long life;
+//! - the mean: over all changes since the first window, as in code, so g follows late in a long
+//!   life;
 //! - G: 300 ticks of 1/128 s;
 //! - e^x, which code truncates to integers: exact to 0.1 %.
 

@@ -182,8 +182,8 @@ impl<'a> ComparedCell<'a> {
 /// The controller of RFC 7252.
 const DEFAULT: &str = "default";
 
-/// Returns the controllers per cell, then over all cells of each purpose, least regret first or, with
-/// few replications, least mean. Ratios are to the baseline or each cell's best controller.
+/// Returns the controllers per cell, then over all cells of each purpose, least regret first or,
+/// with few replications, least mean. Ratios are to the baseline or each cell's best controller.
 #[must_use]
 pub fn rows(cells: &[CellComparison], baseline: Option<&str>) -> Vec<Row> {
     let purposes: BTreeSet<Option<Purpose>> = cells.iter().map(|cell| cell.purpose).collect();

@@ -68,8 +68,8 @@ const LONGEST_S: f64 = 100.0 * 366.0 * 86_400.0;
 const FASTEST: f64 = 1e15;
 
 impl RateTrace {
-    /// Creates a trace from rows of time in seconds and rate in bit/s, which holds from that time on.
-    /// The last row only ends the trace.
+    /// Creates a trace from rows of time in seconds and rate in bit/s, which holds from that time
+    /// on. The last row only ends the trace.
     ///
     /// # Errors
     /// If times do not rise, a rate is negative, or all are 0.
@@ -124,8 +124,8 @@ impl Rates {
         self.trace.mean_rate()
     }
 
-    /// Returns the transmission time of a frame from `now` on. `nanos_at_one` is its duration at one
-    /// bit per second.
+    /// Returns the transmission time of a frame from `now` on. `nanos_at_one` is its duration at
+    /// one bit per second.
     pub(super) fn nanos(&self, now: Instant, nanos_at_one: u64) -> u64 {
         let trace = &self.trace;
         let mut left = u128::from(nanos_at_one);

@@ -26,8 +26,8 @@ pub struct Wakes {
     pub every: Option<Duration>,
     /// Length of periodic windows; `for` in TOML. Default: 0.
     pub lasting: Duration,
-    /// Windows after the end of each frame that the receiver sends on a wired link, unless that link
-    /// loses the frame. After a frame in one, those that have not begun stay closed, as with
+    /// Windows after the end of each frame that the receiver sends on a wired link, unless that
+    /// link loses the frame. After a frame in one, those that have not begun stay closed, as with
     /// LoRaWAN's RX1 and RX2.
     pub after_uplink: [Option<SpanRange>; 2],
 }
@@ -73,7 +73,8 @@ impl Windows {
         }));
     }
 
-    /// Returns the first time from `now` on at which a frame can begin; `None` until another uplink.
+    /// Returns the first time from `now` on at which a frame can begin; `None` until another
+    /// uplink.
     pub(super) fn next(&self, wakes: &Wakes, now: Instant) -> Option<Instant> {
         let after_uplinks = self.after_uplinks.iter().filter(|window| window.to >= now);
         let periodic = wakes.every.map(|every| self.periodic(nanos(every), nanos(wakes.lasting), now));
