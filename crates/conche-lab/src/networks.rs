@@ -1,4 +1,4 @@
-//! Networks on which controllers are compared, beside those of papers.
+//! Networks to compare controllers on, in addition to the papers.
 //!
 //! Each is a file of `scenarios/networks`. Its `purpose` is fixed there: controllers may be
 //! developed on design networks, and are judged on judgement networks.

@@ -1,9 +1,9 @@
-//! Points in which one controller is better than another in every metric.
+//! Dominance: a controller is better than another one in every metric of a point.
 //!
 //! A *point* is a row with all its primary metrics: several cells. In a point, a controller
 //! dominates another if, in each metric, the ratio of the other to it is at least 1.02 and apart
 //! from 1. Without the intervals, most of 23 equal controllers would be dominated by accident.
-//! Metrics in which both values count as the floor are left out, as neither can be better. If a
+//! A metric is left out if both values count as the floor. If a
 //! value is missing, or with one replication, neither dominates.
 
 use conche_results::comparison::Dominated;
@@ -20,8 +20,8 @@ pub(super) struct Point<'a>(Vec<&'a CellComparison>);
 pub(super) fn points<'a>(cells: impl IntoIterator<Item = &'a CellComparison>) -> Vec<Point<'a>> {
     let mut points: Vec<Point<'_>> = Vec::new();
     for cell in cells {
-        let place = |of: &CellComparison| (of.scenario.clone(), of.name.clone());
-        match points.iter_mut().find(|Point(cells)| place(cells[0]) == place(cell)) {
+        let is_row = |other: &CellComparison| other.scenario == cell.scenario && other.name == cell.name;
+        match points.iter_mut().find(|Point(cells)| is_row(cells[0])) {
             Some(Point(cells)) => cells.push(cell),
             None => points.push(Point(vec![cell])),
         }
