@@ -209,16 +209,16 @@ impl Node {
             "temper",
             "fasor",
             "temper",
-            "full-backoff",
+            "default-fb2",
             "peak-hopper",
             "linux",
             "basic",
-            "bdp-coap",
-            "cocoa+",
+            "bdp",
+            "cocoa-plus",
         ];
-        let controller = AnyController::by_name(draw.pick(&names)).or_else(|_| AnyController::by_name("temper"));
+        let controller = AnyController::by_name(draw.pick(&names));
         let seed = draw.bytes(32).try_into().expect("32 bytes");
-        let mut endpoint = Endpoint::new(config, controller.expect("a controller"), seed).ok()?;
+        let mut endpoint = Endpoint::new(config, controller.expect("a known name"), seed).ok()?;
         if draw.once_in(2) {
             let length = draw.pick(&[120, 128, 0]);
             endpoint.share_paths(Box::new(move |peer| Some(PathKey::new(u128::from(*peer), length))));
