@@ -128,7 +128,7 @@ pub enum Source {
 }
 
 /// Name of all networks.
-const ALL_NETWORKS: &str = "networks";
+pub const ALL_NETWORKS: &str = "networks";
 
 /// A name without a dot or slash means a paper or network, unless such a file exists.
 pub const SOURCE: NameParser<Source> = NameParser {
@@ -147,14 +147,14 @@ pub const SOURCE: NameParser<Source> = NameParser {
             return Ok(Source::File(value.into()));
         }
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
-        let meant = nearest_paper(&name).or_else(|| nearest(&name, network_names()));
-        let (papers, networks) = (listed(paper_names()), listed([ALL_NETWORKS].into_iter().chain(network_names())));
-        let known = format!("the papers are: {papers}; the networks are: {networks}");
+        let meant = nearest_paper(&name).or_else(|| nearest(&name, networks()));
+        let (papers, networks) = (listed(paper_names()), listed(networks()));
+        let known = format!("the papers are: {papers}; the networks are: {networks}; all of them: {ALL_NETWORKS}");
         Err(unknown(command, &format!("no paper or network `{name}`"), meant, &known))
     },
     names: || {
-        let networks = [ALL_NETWORKS].into_iter().chain(network_names()).map(PossibleValue::new);
-        papers().into_iter().chain(networks).collect()
+        let networks = [ALL_NETWORKS].into_iter().chain(networks());
+        papers().into_iter().chain(networks.map(PossibleValue::new)).collect()
     },
 };
 
@@ -188,7 +188,7 @@ fn paper_names() -> impl Iterator<Item = &'static str> {
     PAPERS.iter().map(|paper| paper.name)
 }
 
-fn network_names() -> impl Iterator<Item = &'static str> {
+pub fn networks() -> impl Iterator<Item = &'static str> {
     NETWORKS.iter().map(|network| network.name)
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use conche::cc::parameters::nearest;
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::Network;
 use conche_lab::papers::Paper;
@@ -12,6 +13,7 @@ use conche_lab::scenario::{FileError, ScenarioError};
 use crate::Global;
 use crate::error::UsageError;
 use crate::experiment::Options;
+use crate::names;
 use crate::run_trace::RunTrace;
 use crate::show;
 
@@ -49,8 +51,15 @@ pub fn read(file: &Path, options: &Options) -> anyhow::Result<Experiment> {
 
 fn unread(file: &Path, error: &io::Error) -> String {
     let message = format!("cannot read {}: {error}", file.display());
-    match file.to_str().and_then(Paper::by_name) {
-        Some(Paper { name, .. }) => format!("{message}; the paper of that name is `conche reproduce {name}`"),
+    let name = file.to_str().unwrap_or_default();
+    if let Some(Paper { name, .. }) = Paper::by_name(name) {
+        return format!("{message}; the paper of that name is `conche reproduce {name}`");
+    }
+    if name == names::ALL_NETWORKS {
+        return format!("{message}; `conche compare {name}` runs all networks, `conche run` takes one");
+    }
+    match nearest(name, names::networks()) {
+        Some(network) => format!("{message}; did you mean the network `{network}`?"),
         None => message,
     }
 }

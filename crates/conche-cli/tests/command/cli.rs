@@ -257,6 +257,8 @@ fn argument_errors_have_their_own_status_and_message() {
         (&["ping", "coap://[ff02::fd%25lo]"], "hint: this command sends to one host"),
         (&["serve"], "<DIR|--demo>"),
         (&["run", "anrw18"], "the paper of that name is `conche reproduce anrw18`"),
+        (&["run", "networks"], "`conche compare networks` runs all networks, `conche run` takes one"),
+        (&["run", "nb-iott"], "did you mean the network `nb-iot`?"),
         (&["run", "x.toml", "-j", "0"], "a whole number from 1 on was expected"),
         (&["reproduce", "bpd"], "did you mean `bdp19`?"),
         (&["compare", "anrw81"], "did you mean `anrw18`?"),

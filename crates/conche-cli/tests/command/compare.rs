@@ -193,9 +193,9 @@ fn comparison_errors_name_a_remedy() {
     refused(files.compare(&[&path]), &["two scenarios are called `small`"]);
     refused(
         run(conche().args(["compare", "anrw19"])),
-        &["there is no paper or network `anrw19`; did you mean `anrw18`?", "; the networks are: networks"],
+        &["there is no paper or network `anrw19`; did you mean `anrw18`?", "; all of them: networks"],
     );
-    refused(run(conche().args(["compare", "nb-iott"])), &["did you mean `nb-iot`?", "the networks are: networks"]);
+    refused(run(conche().args(["compare", "nb-iott"])), &["did you mean `nb-iot`?", "the networks are: codel, "]);
     refused(run(conche().args(["reproduce", "nb-iot"])), &["there is no paper `nb-iot`", "it is a network"]);
     refused(run(conche().args(["compare", "none.toml"])), &["cannot read none.toml"]);
     refused(without.compare(&[]), &["none of small is primary", "`primary = true`", "loss, rto, throughput"]);
