@@ -16,6 +16,8 @@ pub struct Endpoint {
     /// Whether the last retransmission's acknowledgement is awaited. `false` as in Contiki's
     /// er-coap.
     pub last_timeout: bool,
+    /// MAX_TRANSMIT_SPAN. Default: RFC 7252's, by `max_retransmit`.
+    pub max_transmit_span: Option<Span>,
     /// NSTART.
     pub nstart: u16,
     /// Bounds on the timeouts of all schemes, besides `timeout_cap`.
@@ -53,6 +55,7 @@ impl Default for Endpoint {
         Self {
             max_retransmit: 4,
             last_timeout: true,
+            max_transmit_span: None,
             nstart: 1,
             envelope: Envelope::default(),
             timeout_cap,
@@ -85,6 +88,9 @@ impl Endpoint {
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         let never = "without retransmissions, no acknowledgement would be awaited; set `max_retransmit` to at least 1";
         ensure(self.last_timeout || self.max_retransmit > 0, "endpoint.last_timeout", never)?;
+        let no_time = "0 s leaves no time for a retransmission; RFC 7252 has 45 s";
+        let span = self.max_transmit_span.is_none_or(|span| !span.0.is_zero());
+        ensure(span, "endpoint.max_transmit_span", no_time)?;
         ensure(self.nstart > 0, "endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1")?;
         let long = format_args!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
         ensure(self.token_length <= 8, "endpoint.token_length", long)?;

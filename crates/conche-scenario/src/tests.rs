@@ -347,6 +347,7 @@ fn invalid_scenario_values_are_refused() {
         ("{ name = \"inf\"", "{ name = \"a@b\"", "`a@b` is no name"),
         ("nstart = 1 ", "nstart = 0 ", "endpoint.nstart"),
         ("max_retransmit = 20", "last_timeout = false\nmax_retransmit = 0", "endpoint.last_timeout"),
+        ("nstart = 1 ", "max_transmit_span = \"0s\"\nnstart = 1 ", "endpoint.max_transmit_span: 0 s leaves no time"),
         ("ack_random_factor = 1.5", "ack_random_factor = 0.5", "schemes.default.ack_random_factor"),
         ("time_limit = \"48h\"", "time_limit = \"48h\"\nduration = \"1h\"", "duration: say either"),
         ("from = \"hub\"", "between = [\"hub\", \"router\"]", "links.uplink: write its ends"),

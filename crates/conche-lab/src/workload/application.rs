@@ -79,6 +79,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         transmission: TransmissionParameters {
             max_retransmit: endpoint.max_retransmit,
             last_timeout: endpoint.last_timeout,
+            transmit_span: endpoint.max_transmit_span.map(|span| span.0),
             nstart,
             ..TransmissionParameters::default()
         },

@@ -20,6 +20,9 @@ pub struct TransmissionParameters {
     /// Whether the last retransmission's acknowledgement is awaited (§4.2). Contiki's er-coap gives
     /// up as soon as it is sent.
     pub last_timeout: bool,
+    /// MAX_TRANSMIT_SPAN, after which no retransmission starts; `None` for the RFC's
+    /// ([`max_transmit_span`](Self::max_transmit_span)). Contiki's er-coap has no such limit.
+    pub transmit_span: Option<Duration>,
     /// NSTART: maximum number of outstanding interactions with one peer.
     pub nstart: u16,
     /// DEFAULT_LEISURE: the period that spreads responses to multicast requests.
@@ -45,6 +48,7 @@ impl TransmissionParameters {
         ack_random_factor: RandomFactor { permille: 1500 },
         max_retransmit: 4,
         last_timeout: true,
+        transmit_span: None,
         nstart: 1,
         default_leisure: Duration::from_secs(5),
         probing_rate: 1,
@@ -58,11 +62,11 @@ impl TransmissionParameters {
         self.processing_delay.unwrap_or(self.ack_timeout)
     }
 
-    /// Returns MAX_TRANSMIT_SPAN, from the first to the last transmission of a Confirmable message;
-    /// 45 s by default.
+    /// Returns MAX_TRANSMIT_SPAN, from the first to the last transmission of a Confirmable message:
+    /// `transmit_span`, or the sum of all timeouts but the last; 45 s by default.
     #[must_use]
     pub fn max_transmit_span(&self) -> Duration {
-        self.timeouts(self.max_retransmit.into())
+        self.transmit_span.unwrap_or_else(|| self.timeouts(self.max_retransmit.into()))
     }
 
     /// Returns MAX_TRANSMIT_WAIT, from the first transmission of a Confirmable message until its

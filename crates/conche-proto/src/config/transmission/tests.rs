@@ -146,6 +146,15 @@ fn no_retransmission_makes_the_span_zero_and_the_wait_one_timeout() {
 }
 
 #[test]
+fn a_longer_span_prolongs_the_lifetimes_of_message_ids() {
+    let contiki = TransmissionParameters { transmit_span: Some(seconds(600)), ..RFC };
+    assert_eq!(contiki.max_transmit_span(), seconds(600));
+    assert_eq!([contiki.exchange_lifetime(), contiki.non_lifetime()], [seconds(802), seconds(700)]);
+    let longer = ParameterWarning::EnlargedLifetimes(seconds(802));
+    assert_eq!(contiki.validate(false), Ok(vec![ParameterWarning::NotDefault, longer]));
+}
+
+#[test]
 fn without_a_last_timeout_there_must_be_a_retransmission() {
     let contiki = TransmissionParameters { last_timeout: false, ..RFC };
     assert_eq!(contiki.validate(false), Ok(vec![ParameterWarning::NotDefault]));

@@ -131,6 +131,17 @@ fn no_copy_leaves_after_max_transmit_span() {
     }
 }
 
+#[test]
+fn with_a_longer_span_a_late_copy_leaves() {
+    let longer = Some(s(600));
+    let transmission = TransmissionParameters { transmit_span: longer, ..TransmissionParameters::default() };
+    let mut world = World::client_of(&with_transmission(transmission), by_name("default"));
+    let asked = world.request(request(Code::GET, "/test"));
+    world.sleep(s(60));
+    world.run(s(1));
+    assert_eq!(world.departures(asked), [Instant::ZERO, Instant::ZERO + s(60)]);
+}
+
 // RFC 7252 §4.2 (Q15)
 #[test]
 fn cancelling_and_a_separate_response_end_retransmission_early() {
