@@ -13,12 +13,15 @@
 //! - without a sample, the RTO is randomised, doubled for each running exchange, and randomised
 //!   again.
 //!
-//! Uncertain: MAXRTO_VALUE, the maximum of estimates and timeouts, whose definition was not
-//! available: 60 s.
+//! MAXRTO_VALUE is 60 s, COAP_INITIAL_RTO 2 s and NSTART 1 (er-coap-transactions.h of the same
+//! copies).
 //!
 //! Divergences:
 //! - the code takes a peer as unmeasured whose RTO equals the initial one by chance;
 //! - a Reset gives no sample, as for all controllers;
+//! - an exchange's first timeout is at most 60 s, as for all controllers; in the code, 90 s;
+//! - a blind RTO is drawn from ACK_RANDOM_FACTOR: [2, 3] s. Contiki 3's er-coap has
+//!   COAP_RESPONSE_TIMEOUT 3, so that the code draws from [2, 3.5] s there;
 //! - er-coap gives up at the last retransmission instead of awaiting its acknowledgement. That is
 //!   the endpoint's part: the failed exchange's sample is the time until it gives up.
 
