@@ -3,7 +3,7 @@
 use conche_results::{Score, Verdict};
 
 use crate::experiment::{CLOSENESS_HEADER, Experiment};
-pub use crate::experiment::{Calibration, Closeness, WITHIN_PERCENT};
+pub use crate::experiment::{Closeness, Provenance, WITHIN_PERCENT};
 use crate::scenario::{FileError, Unit};
 use crate::table::{Table, deviation, number};
 use crate::value::MeasuredValue;
@@ -103,9 +103,9 @@ impl Summary {
     /// Sums up a paper's values.
     #[must_use]
     pub fn new(paper: &Experiment, values: &[MeasuredValue]) -> Self {
-        let of = |calibration| Closeness::of(paper, values, calibration);
+        let of = |provenance| Closeness::of(paper, values, provenance);
         let mut summary =
-            Self { fitted: of(Calibration::Fitted), predicted: of(Calibration::Predicted), ..Self::default() };
+            Self { fitted: of(Provenance::Fitted), predicted: of(Provenance::Predicted), ..Self::default() };
         for value in values {
             let miss = || Miss { value: value.clone(), reason: paper.reason(value).map(str::to_owned) };
             if value.unit == Unit::Verdict {

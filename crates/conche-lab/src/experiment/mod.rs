@@ -25,7 +25,7 @@ use crate::value::MeasuredValue;
 use cells::CellRuns;
 pub use claims::{Compared, compared};
 pub(crate) use published::CLOSENESS_HEADER;
-pub use published::{Calibration, Closeness, WITHIN_PERCENT};
+pub use published::{Closeness, Provenance, WITHIN_PERCENT};
 use published::{Published, closeness_table};
 use values::{Cells, Series};
 
@@ -278,13 +278,13 @@ impl Experiment {
 
     /// Whether the network was fitted on the published value; `None` without a network.
     #[must_use]
-    pub fn calibration(&self, value: &MeasuredValue) -> Option<Calibration> {
+    pub fn provenance(&self, value: &MeasuredValue) -> Option<Provenance> {
         let scenario = self.scenario();
         if scenario.features.as_ref().is_some_and(|features| features.item == value.item) {
             return None;
         }
         let is_fitted = scenario.fitted.iter().any(|fitted| concerns(&fitted.items, &fitted.rows, value));
-        Some(if is_fitted { Calibration::Fitted } else { Calibration::Predicted })
+        Some(if is_fitted { Provenance::Fitted } else { Provenance::Predicted })
     }
 
     /// Documented reason for a missed bar or unsupported claim.

@@ -74,7 +74,7 @@ impl Published {
 
 /// Whether network parameters were fitted on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Calibration {
+pub enum Provenance {
     /// Parameters were fitted on it.
     Fitted,
     /// The value was not used for fitting.
@@ -100,12 +100,11 @@ pub const WITHIN_PERCENT: f64 = 15.0;
 impl Closeness {
     /// Sums up the published values of this kind.
     #[must_use]
-    pub fn of(paper: &Experiment, values: &[MeasuredValue], calibration: Calibration) -> Self {
+    pub fn of(paper: &Experiment, values: &[MeasuredValue], provenance: Provenance) -> Self {
         let mut closeness = Self::default();
         let judged = values.iter().filter(|value| value.unit != Unit::Verdict);
-        let of_calibration =
-            judged.filter(|value| value.published.is_some() && paper.calibration(value) == Some(calibration));
-        of_calibration.for_each(|value| closeness.count(value));
+        let of_kind = judged.filter(|value| value.published.is_some() && paper.provenance(value) == Some(provenance));
+        of_kind.for_each(|value| closeness.count(value));
         closeness
     }
 
@@ -138,8 +137,8 @@ impl Closeness {
 pub(crate) const CLOSENESS_HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
 pub(super) fn closeness_table(paper: &Experiment, values: &[MeasuredValue]) -> Option<Table> {
-    let of = |calibration| Closeness::of(paper, values, calibration);
-    let rows = [("fitted on", of(Calibration::Fitted)), ("predicted", of(Calibration::Predicted))];
+    let of = |provenance| Closeness::of(paper, values, provenance);
+    let rows = [("fitted on", of(Provenance::Fitted)), ("predicted", of(Provenance::Predicted))];
     let rows: Vec<_> = rows.into_iter().filter(|(_, closeness)| closeness.values > 0).collect();
     (!rows.is_empty()).then(|| Table {
         title: "How near to what was published".to_owned(),

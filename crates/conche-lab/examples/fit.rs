@@ -1,6 +1,6 @@
 //! Fits the free parameters of ETFA'14's network to its two baseline tables in one search.
 //!
-//! `cargo run --release -p conche-lab --example calibrate [SEED]` takes some minutes and prints
+//! `cargo run --release -p conche-lab --example fit [SEED]` takes some minutes and prints
 //! each improvement. Its rounded result are the parameters marked [fitted] in scenarios/etfa14.toml
 //! and scenarios/commag16.toml. A seed gives the same values on any machine and number of threads.
 //!
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use conche_lab::campaign::RunOptions;
 use conche_lab::experiment::Experiment;
-use conche_lab::papers::{Calibration, Closeness, ETFA14};
+use conche_lab::papers::{Closeness, ETFA14, Provenance};
 use conche_lab::scenario::{Effort, FileError};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use toml::{Table, Value};
@@ -99,7 +99,7 @@ fn closeness(experiment: &Experiment, set: Set, runs: Option<u32>) -> Result<Clo
     let mut experiment = PARAMETERS.iter().zip(set).try_fold(experiment.clone(), with)?;
     experiment.adjust(&Effort { runs, ..Effort::default() })?;
     let values = experiment.measure(RunOptions::default(), &|_| {})?.values;
-    Ok(Closeness::of(&experiment, &values, Calibration::Fitted))
+    Ok(Closeness::of(&experiment, &values, Provenance::Fitted))
 }
 
 fn draw(stream: &mut Stream) -> Set {
