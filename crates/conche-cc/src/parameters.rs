@@ -46,8 +46,6 @@ pub enum Value {
     Flag(bool),
     /// A word.
     Choice(&'static str),
-    /// `off`: no limit.
-    Off,
 }
 
 impl fmt::Display for Value {
@@ -63,7 +61,6 @@ impl fmt::Display for Value {
             Self::Count(count) => write!(f, "{count}"),
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Choice(word) => f.write_str(word),
-            Self::Off => f.write_str("off"),
         }
     }
 }
@@ -124,8 +121,6 @@ pub enum Range {
     Span(Duration, Duration),
     /// A factor, exact to a thousandth.
     Factor(Factor, Factor),
-    /// A factor, or `off`.
-    FactorOrOff(Factor, Factor),
     /// A whole number.
     Count(u32, u32),
     /// A rate in whole bytes per second.
@@ -160,7 +155,7 @@ impl Range {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Span(..) => "time",
-            Self::Factor(..) | Self::FactorOrOff(..) => "factor",
+            Self::Factor(..) => "factor",
             Self::BytesPerSecond(..) => "bytes/s",
             Self::Count(..) | Self::Flag | Self::Choice(_) => "-",
         }
@@ -172,10 +167,7 @@ impl Range {
         let text = text.trim();
         match self {
             Self::Span(min, max) => span(text).filter(|span| (min..=max).contains(span)).map(Value::Span),
-            Self::FactorOrOff(..) if text == "off" => Some(Value::Off),
-            Self::Factor(min, max) | Self::FactorOrOff(min, max) => {
-                factor(text).filter(|factor| (min..=max).contains(factor)).map(Value::Factor)
-            }
+            Self::Factor(min, max) => factor(text).filter(|factor| (min..=max).contains(factor)).map(Value::Factor),
             Self::Count(min, max) | Self::BytesPerSecond(min, max) => {
                 text.parse().ok().filter(|count| (min..=max).contains(count)).map(Value::Count)
             }
@@ -190,7 +182,6 @@ impl fmt::Display for Range {
         match *self {
             Self::Span(min, max) => write!(f, "{} to {}", Value::Span(min), Value::Span(max)),
             Self::Factor(min, max) => write!(f, "{} to {}", Value::Factor(min), Value::Factor(max)),
-            Self::FactorOrOff(min, max) => write!(f, "{} to {} or off", Value::Factor(min), Value::Factor(max)),
             Self::Count(min, max) | Self::BytesPerSecond(min, max) => write!(f, "{min} to {max}"),
             Self::Flag => f.write_str("true or false"),
             Self::Choice(words) => words.iter().enumerate().try_for_each(|(n, word)| {
@@ -291,19 +282,6 @@ fields! {
     u8, count => Value::Count(count.into()), Value::Count(count) => count.try_into().ok();
     u16, count => Value::Count(count.into()), Value::Count(count) => count.try_into().ok();
     u32, count => Value::Count(count), Value::Count(count) => Some(count);
-}
-
-impl Field for Option<Factor> {
-    fn value(&self) -> Value {
-        self.map_or(Value::Off, Value::Factor)
-    }
-
-    fn of(value: Value) -> Option<Self> {
-        match value {
-            Value::Off => Some(None),
-            other => Factor::of(other).map(Some),
-        }
-    }
 }
 
 /// Describes an enum's variants as words, and makes it a [`Field`].

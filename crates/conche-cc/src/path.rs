@@ -7,7 +7,7 @@ use crate::estimator::{Estimator, Gains};
 use crate::event::{Abandoned, AckKind, Acknowledged};
 use crate::sample;
 use crate::time::Instant;
-use crate::units::{Micros, Stamp, saturate};
+use crate::units::{Factor, Micros, Stamp, saturate};
 
 /// Measurements of a path: 36 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,29 +19,39 @@ pub struct PathState {
     window: Stamp,
     /// Minima of this and the previous pair of samples, to remove jitter.
     recent: [Micros; 2],
-    pub(crate) last_start: Stamp,
+    /// The last start or end of an exchange.
+    last_activity: Stamp,
     /// The peer's own samples; from [`SETTLED`], their parity. The estimator may have started from
     /// another's.
     samples: u8,
     /// Consecutive exchanges that indicate a wrong RTO or a full path.
     pub(crate) doubt: u8,
-    pub(crate) retransmissions: MeanRetransmissions,
+    losses: LossShare,
+    /// Exchanges left without a gate: the sender does not wait for responses.
+    open_loop: u8,
 }
 
+/// Ambiguous exchanges in a row that do not double the RTO.
+pub(crate) const GRACE: u8 = 3;
+/// Further ones double it up to this often.
+pub(crate) const MAX_DOUBLINGS: u8 = 4;
 /// The minimum covers one or two windows, since routes change.
 const WINDOW_MS: u32 = 300_000;
 /// From here, the count of samples alternates.
 const SETTLED: u8 = 4;
 /// Minimum samples for a queueing delay.
 const MIN_SAMPLES: u8 = 2;
+/// Round trips above the minimum by more than this many RTTVARs are a longer route, not a queue.
+const ROUTE_CHANGE_RTTVARS: u32 = 16;
+/// A sender that waits for responses is idle for less than 1/2^n of SRTT.
+const IDLE_SHIFT: u8 = 2;
+/// Exchanges without a gate after an idle time, to send the requests that became due.
+const OPEN_LOOP_EXCHANGES: u8 = 64;
 
 impl PathState {
     /// Returns a path with stored estimates, as after one sample.
-    pub(crate) fn remembered(srtt: Micros, rttvar: Micros, copies: u8) -> Self {
-        let mut path =
-            Self { retransmissions: MeanRetransmissions(copies.min(MeanRetransmissions::ONE * 5)), ..Self::default() };
-        path.estimator = Estimator::starting(srtt, rttvar);
-        path.as_one_sample()
+    pub(crate) fn remembered(srtt: Micros, rttvar: Micros) -> Self {
+        Self { estimator: Estimator::starting(srtt, rttvar), ..Self::default() }.as_one_sample()
     }
 
     /// Keeps the round-trip time, as after one sample, and the losses.
@@ -49,13 +59,7 @@ impl PathState {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let rttvar = self.estimator.rttvar().unwrap_or_default().max(srtt.shifted(1));
         let estimator = Estimator::starting(srtt, rttvar);
-        Self {
-            estimator,
-            retransmissions: self.retransmissions,
-            min_rtt: srtt,
-            min_rtt_before: srtt,
-            ..Self::default()
-        }
+        Self { estimator, losses: self.losses, min_rtt: srtt, min_rtt_before: srtt, ..Self::default() }
     }
 
     /// Bounds SRTT and RTO by `longest`; drops losses and doubt.
@@ -66,8 +70,8 @@ impl PathState {
         Self { estimator, min_rtt: srtt, min_rtt_before: srtt, ..Self::default() }
     }
 
-    pub(crate) fn learnt(&self) -> Option<(Duration, Duration, u8)> {
-        Some((self.estimator.srtt()?.into(), self.estimator.rttvar()?.into(), self.retransmissions.get()))
+    pub(crate) fn learnt(&self) -> Option<(Duration, Duration)> {
+        Some((self.estimator.srtt()?.into(), self.estimator.rttvar()?.into()))
     }
 
     #[must_use]
@@ -80,37 +84,60 @@ impl PathState {
         self.samples > 0
     }
 
-    pub(crate) fn started(&mut self, sent: &[Instant], now: Instant) {
-        self.last_start = Stamp::at(sent.first().copied().unwrap_or(now));
+    /// Notes the start of an exchange.
+    pub(crate) fn started(&mut self, now: Instant) {
+        self.last_activity = Stamp::at(now);
+        self.open_loop = self.open_loop.saturating_sub(1);
+    }
+
+    /// Notes the end of an exchange.
+    pub(crate) fn ended(&mut self, now: Instant) {
+        self.last_activity = Stamp::at(now);
+    }
+
+    /// Returns the last start or end of an exchange.
+    pub(crate) fn last_activity(&self, now: Instant) -> Instant {
+        self.last_activity.instant(now)
+    }
+
+    /// Notes the end of an idle time. A sender that was idle does not send because of the last
+    /// response, and a pause would only delay it.
+    pub(crate) fn resumed(&mut self, now: Instant) {
+        let idle = Micros::between(self.last_activity(now), now);
+        if self.estimator.srtt().is_some_and(|srtt| idle > srtt.shifted(IDLE_SHIFT)) {
+            self.open_loop = OPEN_LOOP_EXCHANGES;
+        }
+    }
+
+    pub(crate) fn is_open_loop(&self) -> bool {
+        self.open_loop > 0
     }
 
     /// The time of separate responses includes processing.
-    pub(crate) fn acknowledged(&mut self, event: &Acknowledged<'_>, ambiguity: Ambiguity, max_doubt: u8) {
+    pub(crate) fn acknowledged(&mut self, event: &Acknowledged<'_>, max_doubt: u8) {
         if event.kind == AckKind::Separate {
             return;
         }
-        self.retransmissions.count(event.retransmissions());
         match sample::rtt_of_known_copy(event) {
             Some(rtt) => {
+                self.losses.count(false);
                 self.sample(rtt, event.now);
                 self.doubt = 0;
             }
-            None => self.ambiguous(event, ambiguity, max_doubt),
+            None => self.ambiguous(event, max_doubt),
         }
     }
 
-    fn ambiguous(&mut self, event: &Acknowledged<'_>, ambiguity: Ambiguity, max_doubt: u8) {
+    fn ambiguous(&mut self, event: &Acknowledged<'_>, max_doubt: u8) {
         let since = |sent: Option<&Instant>| sent.map_or(Micros::MIN, |sent| sample::between(*sent, event.now));
         let (first, last) = (since(event.sent.first()), since(event.sent.last()));
         if self.estimator.is_unmeasured() {
+            self.losses.count(true);
             self.set_provisional(first);
             return;
         }
-        let lost = match ambiguity {
-            Ambiguity::Likely => self.is_plausible_rtt(last),
-            Ambiguity::Loss => true,
-            Ambiguity::Late => false,
-        };
+        let lost = self.is_plausible_rtt(last);
+        self.losses.count(lost);
         if lost {
             self.add_doubt(1, max_doubt);
         } else {
@@ -119,10 +146,11 @@ impl PathState {
         }
     }
 
-    pub(crate) fn abandoned(&mut self, event: &Abandoned<'_>, max_doubt: u8) {
+    /// A failure doubles the RTO despite `grace`.
+    pub(crate) fn abandoned(&mut self, event: &Abandoned<'_>, grace: u8, max_doubt: u8) {
         if suggests_congestion(event) {
+            self.doubt = self.doubt.max(grace.saturating_sub(1));
             self.add_doubt(2, max_doubt);
-            self.retransmissions.count(MeanRetransmissions::MAX);
         }
     }
 
@@ -171,27 +199,43 @@ impl PathState {
     }
 
     /// Adapts to a longer route, whose delay varies less than a queue's: the minimum rises by a
-    /// sixteenth of recent round trips' excess, if above `variations` · RTTVAR.
-    pub(crate) fn adapt_min_rtt(&mut self, variations: u32) {
+    /// sixteenth of recent round trips' excess, if above [`ROUTE_CHANGE_RTTVARS`].
+    pub(crate) fn adapt_min_rtt(&mut self) {
         let excess = self.queueing_delay();
-        let is_steady = self.estimator.rttvar().is_some_and(|rttvar| rttvar.times(variations) < excess);
-        if variations > 0 && is_steady {
+        if self.estimator.rttvar().is_some_and(|rttvar| rttvar.times(ROUTE_CHANGE_RTTVARS) < excess) {
             let closer = self.min_rtt().plus(excess.shifted(4));
             (self.min_rtt, self.min_rtt_before) = (self.min_rtt.max(closer), self.min_rtt_before.max(closer));
         }
     }
 
     /// SRTT's relative excess over the minimum, at least `at_least`.
-    pub(crate) fn inflation(&self, at_least: Micros) -> Inflation {
+    pub(crate) fn inflation(&self, at_least: Micros) -> Share {
         let least = self.min_rtt().max(at_least);
-        let excess = self.estimator.srtt().unwrap_or(least).minus(least);
-        let ratio = u64::from(excess.get()) * u64::from(Inflation::ONE) / u64::from(least.get().max(1));
-        Inflation(saturate(ratio).min(Inflation::ONE))
+        Share::of_total(self.estimator.srtt().unwrap_or(least).minus(least), least)
     }
 
-    /// At least half the minimum and at most the RTO.
-    pub(crate) fn is_plausible_rtt(&self, since_copy: Micros) -> bool {
-        (self.min_rtt().shifted(1)..=self.estimator.rto(4)).contains(&since_copy)
+    /// Similarity of delays to collisions, where most delays are short and a few very long. RTTVAR's
+    /// ratio to SRTT's excess over the minimum, at least `at_least`, gives 0 up to 13/16 of
+    /// `collisions`, and 1 from `collisions` on. Even jitter has a ratio of a third to a half, queues
+    /// any.
+    pub(crate) fn collisions(&self, at_least: Micros, collisions: Factor) -> Share {
+        let excess = self.estimator.srtt().unwrap_or_default().minus(self.min_rtt().max(at_least));
+        let all = excess.scaled(collisions);
+        let ramp = all.shifted(3).plus(all.shifted(4));
+        let above = self.estimator.rttvar().unwrap_or_default().minus(all.minus(ramp));
+        Share::of_total(above, ramp)
+    }
+
+    /// At least half the minimum, and at most the RTO or 1.25·SRTT.
+    fn is_plausible_rtt(&self, since_copy: Micros) -> bool {
+        let srtt = self.estimator.srtt().unwrap_or_default();
+        let longest = self.estimator.rto(4).max(srtt.plus(srtt.shifted(2)));
+        (self.min_rtt().shifted(1)..=longest).contains(&since_copy)
+    }
+
+    /// One without losses, zero from a share of `usual` on.
+    pub(crate) fn rarity_of_losses(&self, usual: Factor) -> Share {
+        self.losses.rarity(usual)
     }
 
     pub(crate) fn provisional(&self) -> Option<Micros> {
@@ -219,55 +263,47 @@ impl RoundTrip {
     }
 }
 
-/// Interpretation of an ambiguous acknowledgement, given a round-trip estimate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ambiguity {
-    /// It answers the last transmission if it comes one round trip later, else the original.
-    #[default]
-    Likely,
-    /// It answers the last transmission: a loss.
-    Loss,
-    /// It answers the original, late.
-    Late,
-}
+/// A share from 0 to 1, in 1/256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Share(u32);
 
-crate::parameters::words!(Ambiguity { Likely = "likely", Loss = "loss", Late = "late" });
-
-#[derive(Clone, Copy)]
-pub(crate) struct Inflation(u32);
-
-impl Inflation {
+impl Share {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const ALL: Self = Self(Self::ONE);
     const ONE: u32 = 256;
+
+    /// Zero of nothing.
+    fn of_total(part: Micros, total: Micros) -> Self {
+        if total == Micros::ZERO {
+            return Self::NONE;
+        }
+        if part >= total {
+            return Self::ALL;
+        }
+        Self(saturate(u64::from(part.get()) * u64::from(Self::ONE) / u64::from(total.get())))
+    }
 
     pub(crate) fn of(self, span: Micros) -> Micros {
         Micros::new(saturate(u64::from(span.get()) * u64::from(self.0) / u64::from(Self::ONE)))
     }
 }
 
-/// Mean retransmissions per exchange in 1/32, with a gain of 1/8.
+/// Share of answered exchanges with a loss in 1/256, with a gain of 1/16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MeanRetransmissions(u8);
+struct LossShare(u8);
 
-impl MeanRetransmissions {
-    const ONE: u8 = 32;
-    /// Maximum per exchange, and a failed one's count.
-    pub(crate) const MAX: usize = 5;
-
-    pub(crate) const fn get(self) -> u8 {
-        self.0
-    }
-
-    pub(crate) fn count(&mut self, retransmissions: usize) {
-        let target = Self::ONE * u8::try_from(retransmissions.min(Self::MAX)).unwrap_or(0);
-        // Rounded away from the present value, to reach the target.
-        self.0 = match target.checked_sub(self.0) {
-            Some(0) => self.0,
-            Some(up) => self.0 + (up / 8).max(1),
-            None => self.0 - (self.0 - target).div_ceil(8),
+impl LossShare {
+    fn count(&mut self, lost: bool) {
+        self.0 = if lost {
+            self.0.saturating_add(((u8::MAX - self.0) / 16).max(1))
+        } else {
+            self.0.saturating_sub((self.0 / 16).max(1))
         };
     }
 
-    pub(crate) fn times(self, span: Micros) -> Micros {
-        span.shifted(5).times(u32::from(self.0))
+    /// One without losses, zero from `usual` on.
+    fn rarity(self, usual: Factor) -> Share {
+        let usual = (u32::from(usual.permille()) * Share::ONE).div_ceil(1_000).max(1);
+        Share(Share::ONE - (u32::from(self.0) * Share::ONE / usual).min(Share::ONE))
     }
 }

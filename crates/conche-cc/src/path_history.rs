@@ -26,7 +26,7 @@
 use core::time::Duration;
 
 use crate::event::{Abandoned, Acknowledged};
-use crate::path::{Ambiguity, PathState, RoundTrip};
+use crate::path::{GRACE, MAX_DOUBLINGS, PathState, RoundTrip};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::Micros;
@@ -57,7 +57,7 @@ struct ShortSamples {
 
 /// The randomised first timeout is at most twice RFC 7252's.
 const MAX_SHARED: RoundTrip = RoundTrip { srtt: Micros::from_millis(2_000), rto: Micros::from_millis(3_500) };
-const MAX_DOUBT: u8 = 5;
+const MAX_DOUBT: u8 = GRACE + MAX_DOUBLINGS;
 /// Short samples that reset several peers' estimate.
 const SHORT_SAMPLES_TO_RESET: u8 = 4;
 
@@ -76,11 +76,11 @@ impl PathHistory {
     }
 
     /// Returns a path with stored state of time `heard`, for all peers within the bounds of
-    /// [`to_store`](Self::to_store); `copies` is the mean retransmissions per exchange in 1/32.
+    /// [`to_store`](Self::to_store).
     #[must_use]
-    pub fn remembered(heard: Instant, srtt: Duration, rttvar: Duration, copies: u8) -> Self {
+    pub fn remembered(heard: Instant, srtt: Duration, rttvar: Duration) -> Self {
         let (srtt, rttvar) = MAX_SHARED.bound(srtt.into(), rttvar.into());
-        let path = PathState::remembered(srtt, rttvar, copies);
+        let path = PathState::remembered(srtt, rttvar);
         Self { source: Source::Several, path, ..Self::new(heard) }
     }
 
@@ -89,19 +89,19 @@ impl PathHistory {
         self.renew(event.now);
         let sample = sample::rtt_of_known_copy(event);
         self.add_source(peer, sample.is_some());
-        self.path.acknowledged(event, Ambiguity::Likely, MAX_DOUBT);
+        self.path.acknowledged(event, MAX_DOUBT);
         if let Some(rtt) = sample.filter(|_| self.source == Source::Several) {
             self.reset_after_short_samples(rtt, event.now);
         }
-        self.path.started(event.sent, event.now);
+        self.path.ended(event.now);
     }
 
     /// Adds an unacknowledged Confirmable message to `peer`.
     pub fn abandoned(&mut self, peer: u64, event: &Abandoned<'_>) {
         self.renew(event.now);
         self.add_source(peer, false);
-        self.path.abandoned(event, MAX_DOUBT);
-        self.path.started(event.sent, event.now);
+        self.path.abandoned(event, GRACE, MAX_DOUBT);
+        self.path.ended(event.now);
     }
 
     fn add_source(&mut self, peer: u64, sampled: bool) {
@@ -172,19 +172,19 @@ impl PathHistory {
         self.heard
     }
 
-    /// Returns the last SRTT, RTTVAR, and mean retransmissions per exchange in 1/32.
+    /// Returns the last SRTT and RTTVAR.
     #[must_use]
-    pub fn learnt(&self) -> Option<(Duration, Duration, u8)> {
+    pub fn learnt(&self) -> Option<(Duration, Duration)> {
         self.path.learnt()
     }
 
     /// Returns the same within other peers' bounds: SRTT at most 2 s, SRTT + 4·RTTVAR at most 3.5
     /// s.
     #[must_use]
-    pub fn to_store(&self) -> Option<(Duration, Duration, u8)> {
-        let (srtt, rttvar, copies) = self.learnt()?;
+    pub fn to_store(&self) -> Option<(Duration, Duration)> {
+        let (srtt, rttvar) = self.learnt()?;
         let (srtt, rttvar) = MAX_SHARED.bound(srtt.into(), rttvar.into());
-        Some((srtt.into(), rttvar.into(), copies))
+        Some((srtt.into(), rttvar.into()))
     }
 }
 

@@ -7,7 +7,8 @@ use conche_cc::any::{ALL, Named};
 use conche_cc::bdp::Bdp;
 use conche_cc::cocoa::{Cocoa, CocoaPlusPlus};
 use conche_cc::linux::Linux;
-use conche_cc::parameters::Parameters;
+use conche_cc::parameters::{Parameters, Range, Value};
+use conche_cc::temper::Temper;
 use conche_conformance::{Bounds, checks, suite};
 
 #[allow(dead_code, reason = "its row in the feature table")]
@@ -37,6 +38,28 @@ fn every_controller_passes_all_checks_that_apply_to_its_features() {
         })
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Each parameter of temper alone, then all of them, at either end of its range.
+#[test]
+fn temper_keeps_its_promises_with_extreme_parameters() {
+    let ends = |range| match range {
+        Range::Span(min, max) => [min, max].map(Value::Span),
+        Range::Factor(min, max) => [min, max].map(Value::Factor),
+        Range::Count(min, max) => [min, max].map(Value::Count),
+        other => panic!("{other:?} has no ends"),
+    };
+    let bounds = Bounds { cap: Duration::from_secs(600), ..Bounds::default() };
+    for end in [0, 1] {
+        let mut all = Temper::default();
+        for (index, (description, _)) in AnyController::from(all).parameters().enumerate() {
+            let value = ends(description.range)[end];
+            let mut one = Temper::default();
+            assert!(one.assign(index, value) && all.assign(index, value), "{} = {value}", description.name);
+            suite::keeps_its_promises(&one, bounds);
+        }
+        suite::keeps_its_promises(&all, bounds);
+    }
 }
 
 #[test]

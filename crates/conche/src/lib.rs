@@ -92,8 +92,8 @@
 //!
 //! - DEBUG: a span per exchange, with its transmissions, RTO and queueing time; a span per handled
 //!   request, in which the handler runs.
-//! - DEBUG, target `conche::path`: shared path state (`srtt`, `rttvar`, `copies`: retransmissions,
-//!   `age_s` in seconds), before the first request to a peer without its own.
+//! - DEBUG, target `conche::path`: shared path state (`srtt`, `rttvar`, `age_s` in seconds), before
+//!   the first request to a peer without its own.
 //! - DEBUG, target `conche::unreachable`: an ICMP error about a `peer`, with its
 //!   [`kind`](std::io::ErrorKind). Linux only.
 //! - TRACE, target `conche::message`: each datagram as bytes (`datagram`) and decoded (`decoded`),

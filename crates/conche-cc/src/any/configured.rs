@@ -181,6 +181,7 @@ mod tests {
 
     use super::*;
     use crate::temper::Temper;
+    use crate::units::Factor;
 
     fn configured(text: &str) -> Result<AnyController, String> {
         Controllers::default().configured(text).map(|(_, controller)| controller).map_err(|error| error.to_string())
@@ -188,8 +189,8 @@ mod tests {
 
     #[test]
     fn settings_follow_the_name() {
-        let expected = Temper { grace: 0, unmeasured_limit: None, ..Temper::default() };
-        assert_eq!(configured("temper: grace=0, unmeasured-limit=off"), Ok(expected.into()));
+        let expected = Temper { grace: 0, usual_losses: Factor::HALF, ..Temper::default() };
+        assert_eq!(configured("temper: grace=0, usual-losses=0.5"), Ok(expected.into()));
         assert_eq!(configured("temper"), Ok(Temper::default().into()));
     }
 

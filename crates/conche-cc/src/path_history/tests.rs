@@ -8,8 +8,10 @@ use super::*;
 use crate::any::{ALL, AnyFlight};
 use crate::control::{AbandonReason, AckKind, AckedCopy, Controller, Load, Sent};
 use crate::default::CoapDefault;
+use crate::path::Share;
 use crate::rule::RuleFlight;
 use crate::temper::Temper;
+use crate::units::Factor;
 
 fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
@@ -49,9 +51,8 @@ const LAST: u64 = 40_000;
 fn the_only_peer_of_a_path_gets_all_of_its_state_back() {
     let path = known().path(at(LAST + 1_000));
     assert_eq!(path.queueing_delay(), Micros::from_millis(200));
-    let (srtt, _, copies) = known().path(at(LAST)).learnt().expect("known");
+    let (srtt, _) = known().path(at(LAST)).learnt().expect("known");
     assert!(srtt > ms(390) && srtt <= ms(400), "{srtt:?}");
-    assert_eq!(copies, 0);
 }
 
 #[test]
@@ -86,29 +87,41 @@ fn whatever_neighbours_found_out_gives_way_to_a_peers_own_first_sample() {
 #[test]
 fn old_path_state_counts_as_one_sample_and_expires_after_a_day() {
     let history = known();
-    let variation = |age: u64| history.path(at(LAST) + Duration::from_secs(age)).learnt().map(|(_, rttvar, _)| rttvar);
-    let (srtt, fresh, _) = history.path(at(LAST)).learnt().expect("known");
+    let variation = |age: u64| history.path(at(LAST) + Duration::from_secs(age)).learnt().map(|(_, rttvar)| rttvar);
+    let (srtt, fresh) = history.path(at(LAST)).learnt().expect("known");
     assert_eq!(variation(255), Some(fresh));
     assert_eq!(variation(256), Some(srtt / 2));
     assert_eq!(variation(86_401), None);
     assert_eq!(history.path(at(LAST) + Duration::from_secs(256)).queueing_delay(), Micros::ZERO);
 }
 
+/// The factor of the span with 3/16 of exchanges with losses as usual.
+fn rarity_of_losses(path: &PathState) -> Share {
+    path.rarity_of_losses(Factor::from_permille(188))
+}
+
 #[test]
-fn path_history_includes_losses() {
+fn path_history_includes_losses_and_keeps_them_as_it_ages() {
+    let mut history = known();
+    let now = LAST + 120_000;
+    for exchange in 1..=40 {
+        acknowledged(&mut history, LAST + exchange * 3_000, &[2_400, 400]);
+    }
+    let path = history.path(at(now));
+    assert!(path.learnt().expect("known").0 <= ms(400), "an answer to a retransmission is no sample");
+    assert_eq!(rarity_of_losses(&path), Share::NONE);
+    let old = history.path(at(now) + PathHistory::FRESH * 2);
+    assert_eq!(rarity_of_losses(&old), Share::NONE);
+}
+
+#[test]
+fn a_neighbour_does_not_inherit_losses_and_doubt() {
     let mut history = known();
     for exchange in 1..=40 {
         acknowledged(&mut history, LAST + exchange * 3_000, &[2_400, 400]);
     }
-    let (srtt, _, copies) = history.path(at(LAST + 120_000)).learnt().expect("known");
-    assert_eq!(copies, 32, "one beyond the first");
-    assert!(srtt <= ms(400), "an answer to a copy is no sample: {srtt:?}");
-    let sent = [at(LAST + 121_000)];
-    history.abandoned(
-        PEER,
-        &Abandoned { now: at(LAST + 170_000), reason: AbandonReason::GaveUp, sent: &sent, load: Load::default() },
-    );
-    assert!(history.path(at(LAST + 170_000)).learnt().expect("known").2 > 32);
+    let path = history.seen_by(OTHER).path(at(LAST + 120_000));
+    assert_eq!((rarity_of_losses(&path), path.doubt), (Share::ALL, 0));
 }
 
 #[test]
@@ -123,9 +136,9 @@ fn of_an_unknown_path_no_controller_learns_anything() {
 
 #[test]
 fn stored_state_comes_back_as_one_sample() {
-    let (srtt, rttvar, copies) = known().to_store().expect("known");
-    let kept = PathHistory::remembered(at(LAST), srtt, rttvar, copies);
-    assert_eq!(kept.learnt(), Some((srtt, srtt / 2, copies)));
+    let (srtt, rttvar) = known().to_store().expect("known");
+    let kept = PathHistory::remembered(at(LAST), srtt, rttvar);
+    assert_eq!(kept.learnt(), Some((srtt, srtt / 2)));
 }
 
 /// A path after 20 exchanges with an attacker that acknowledges after `round_trip` ms.
@@ -192,19 +205,19 @@ fn a_peers_first_measurement_takes_the_place_of_old_state_of_others() {
     let (mut history, now) = poisoned(50_000);
     let later = now + 300_000;
     acknowledged_by(PEER, &mut history, later, &[200]);
-    assert_eq!(history.seen_by(PEER).path(at(later)).learnt(), Some((ms(200), ms(100), 0)));
+    assert_eq!(history.seen_by(PEER).path(at(later)).learnt(), Some((ms(200), ms(100))));
 }
 
 #[test]
 fn stored_state_is_within_the_bounds_for_other_peers() {
     let (history, now) = poisoned(50_000);
-    let (srtt, rttvar, copies) = history.to_store().expect("known");
+    let (srtt, rttvar) = history.to_store().expect("known");
     assert!(srtt + rttvar * 4 <= FROM_OTHERS, "{srtt:?}, {rttvar:?}");
-    let (srtt, rttvar, _) = PathHistory::remembered(at(now), ms(60_000), ms(60_000), copies).learnt().expect("known");
+    let (srtt, rttvar) = PathHistory::remembered(at(now), ms(60_000), ms(60_000)).learnt().expect("known");
     assert!(srtt <= ms(2_000) && rttvar <= ms(1_000), "{srtt:?}, {rttvar:?}");
     let temper = Temper::default();
     for peer in [PEER, OTHER] {
-        let recalled = PathHistory::remembered(at(now), ms(60_000), ms(60_000), copies).seen_by(peer);
+        let recalled = PathHistory::remembered(at(now), ms(60_000), ms(60_000)).seen_by(peer);
         assert!(temper.base(&mut temper.seed(at(now), &recalled), at(now)) <= FROM_OTHERS);
     }
 }
@@ -249,5 +262,6 @@ fn temper_takes_the_doubt_of_its_only_peer_with_it() {
     let (temper, now) = (Temper::default(), at(LAST + 150_000));
     let doubtful = temper.base(&mut temper.seed(now, &history), now);
     let sure = temper.base(&mut temper.seed(at(LAST), &known()), at(LAST));
-    assert!(doubtful > sure * 8, "{doubtful:?} after {sure:?}");
+    // Doubt of 4, 6 and 7, of which 3 are grace.
+    assert_eq!(doubtful, sure * 16);
 }

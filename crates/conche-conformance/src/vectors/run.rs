@@ -79,6 +79,7 @@ struct Endpoint<C: Controller> {
     nstart: u16,
     exchanges: BTreeMap<u32, Exchange<C::Flight>>,
     non: NonHistory,
+    idle_since: Option<Instant>,
 }
 
 struct Exchange<F> {
@@ -99,6 +100,7 @@ impl<C: Controller> Endpoint<C> {
             nstart: vector.params.nstart.unwrap_or(1),
             exchanges: BTreeMap::new(),
             non: NonHistory::default(),
+            idle_since: None,
         }
     }
 
@@ -130,15 +132,28 @@ impl<C: Controller> Endpoint<C> {
     /// Observes when the next exchange may start, without changing the controller's state.
     fn ask(&mut self, event: &Event, observed: &mut Observed) {
         let peer = self.peer.clone();
+        self.end_idle_time();
         if let Ok((at, _)) = self.admitted(&confirmable(event)) {
             observed.set_instant("earliest_start_ms", at);
         }
         self.peer = peer;
     }
 
+    /// As an endpoint before it admits a message.
+    fn end_idle_time(&mut self) {
+        if self.idle_since.is_some_and(|since| since < self.clock) {
+            let load = self.load(u32::MAX);
+            self.controller.drained(&mut self.peer, self.clock, &load);
+        }
+    }
+
     fn start(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
         if self.exchanges.contains_key(&event.x) {
             return Err(Stop::Inconsistent(format!("exchange {} is running already", event.x)));
+        }
+        if event.ev == Kind::Start {
+            self.end_idle_time();
+            self.idle_since = None;
         }
         let load = self.load(event.x);
         if load.exchanges >= self.nstart {
@@ -170,6 +185,7 @@ impl<C: Controller> Endpoint<C> {
         if exchange.sent.len() > usize::from(self.max_retransmit) {
             let abandoned = Abandoned { now: self.clock, reason: AbandonReason::GaveUp, sent: &exchange.sent, load };
             self.controller.abandoned(&mut self.peer, &exchange.flight, &abandoned);
+            self.idle_since = self.exchanges.is_empty().then_some(self.clock);
             observed.set("gave_up", true);
             return Ok(());
         }
@@ -195,6 +211,7 @@ impl<C: Controller> Endpoint<C> {
             load: self.load(event.x),
         };
         self.controller.acknowledged(&mut self.peer, &exchange.flight, &acknowledged);
+        self.idle_since = self.exchanges.is_empty().then_some(self.clock);
         self.non.unanswered_since = None;
         self.non.unanswered_bytes = 0;
         Ok(())

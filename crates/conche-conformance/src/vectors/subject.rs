@@ -229,7 +229,7 @@ fn rfc6298(p: &Params) -> Rfc6298 {
 }
 
 fn temper(p: &Params) -> Temper {
-    let base = Temper::first_specified();
+    let base = Temper::default();
     Temper {
         ack_timeout: p.ack_timeout(base.ack_timeout),
         ack_random_factor: p.random_factor(base.ack_random_factor),

@@ -117,7 +117,7 @@ fn without_shared_paths_each_peer_is_alone() {
     }
     assert!(exchange(&mut client, &mut now, 2, ms(200)) >= s(2));
     assert_eq!(client.paths().count(), 0);
-    client.remember_path(PathKey::new(0, 64), PathHistory::remembered(now, s(1), s(1), 0));
+    client.remember_path(PathKey::new(0, 64), PathHistory::remembered(now, s(1), s(1)));
     assert_eq!(client.paths().count(), 0);
 }
 
@@ -136,7 +136,7 @@ fn the_least_recently_used_path_makes_room() {
 fn stored_path_state_is_restored_unless_newer_state_exists() {
     let mut now = Instant::ZERO + s(100_000);
     let mut client = client(10);
-    let kept = |heard: Instant| PathHistory::remembered(heard, ms(1_500), ms(300), 0);
+    let kept = |heard: Instant| PathHistory::remembered(heard, ms(1_500), ms(300));
     let srtt = |client: &Client| client.paths().next().and_then(|(_, group)| group.learnt()).map(|(srtt, ..)| srtt);
     client.remember_path(PathKey::new(0, 64), kept(now - s(3_600)));
     assert_eq!(srtt(&client), Some(ms(1_500)));
@@ -148,12 +148,15 @@ fn stored_path_state_is_restored_unless_newer_state_exists() {
 }
 
 #[test]
-fn a_path_that_is_given_up_is_known_to_lose() {
+fn the_only_peer_of_a_path_returns_with_the_rto_that_its_failure_doubled() {
     let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
     exchange(&mut client, &mut now, 1, ms(200));
-    let copies =
-        |client: &Client| client.paths().next().and_then(|(_, group)| group.learnt()).map(|(.., copies)| copies);
-    assert_eq!(copies(&client), Some(0));
+    let rto_from_path = |client: &mut Client, now| {
+        client.reset_path(now, &1);
+        client.snapshot(&1).map(|peer| peer.congestion.rto)
+    };
+    // 200 ms and four times 100 ms.
+    assert_eq!(rto_from_path(&mut client, now), Some(ms(600)));
     ask(&mut client, now, 1);
     while client.occupancy().exchanges > 0 {
         match client.poll(now, &mut [0; 1280]) {
@@ -161,7 +164,7 @@ fn a_path_that_is_given_up_is_known_to_lose() {
             Output::Transmit(_) | Output::Event(_) => {}
         }
     }
-    assert_eq!(copies(&client), Some(20), "an eighth of five copies, in 1/32");
+    assert_eq!(rto_from_path(&mut client, now), Some(ms(1_200)));
 }
 
 #[test]

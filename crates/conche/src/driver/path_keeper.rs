@@ -86,8 +86,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             return;
         }
         let known = self.endpoint.path(peer).and_then(|group| Some((group.learnt()?, self.now - group.heard())));
-        let Some(((srtt, rttvar, copies), age)) = known else { return };
-        let (copies, age_s) = (f64::from(copies) / 32.0, age.as_secs());
-        debug!(target: TARGET, %peer, ?srtt, ?rttvar, copies, age_s, "known of the path");
+        let Some(((srtt, rttvar), age)) = known else { return };
+        debug!(target: TARGET, %peer, ?srtt, ?rttvar, age_s = age.as_secs(), "known of the path");
     }
 }

@@ -5,8 +5,8 @@
 //! ```text
 //! conche paths 1
 //! # path, when it was last heard of (since 1970), ...
-//! 192.0.2.7/32 heard=1795383439s srtt=48211us rttvar=3120us copies=2/32
-//! 2001:db8:0:1::/64 heard=1795383002s srtt=512004us rttvar=80113us copies=17/32
+//! 192.0.2.7/32 heard=1795383439s srtt=48211us rttvar=3120us
+//! 2001:db8:0:1::/64 heard=1795383002s srtt=512004us rttvar=80113us
 //! ```
 //!
 //! The first line holds the format's name and version. Invalid lines are skipped.
@@ -81,8 +81,8 @@ impl PathStore {
         let wall = seconds_since_1970();
         let known = self.known();
         let recalled = known.paths.iter().filter_map(|(key, stored)| {
-            let StoredPath { srtt, rttvar, copies, .. } = *stored;
-            Some((*key, PathHistory::remembered(now - stored.age(wall)?, srtt, rttvar, copies)))
+            let StoredPath { srtt, rttvar, .. } = *stored;
+            Some((*key, PathHistory::remembered(now - stored.age(wall)?, srtt, rttvar)))
         });
         recalled.collect()
     }
@@ -92,9 +92,8 @@ impl PathStore {
         let wall = seconds_since_1970();
         let mut known = self.known();
         for (key, group) in paths.filter(|(key, _)| !is_link_local(*key)) {
-            let Some((srtt, rttvar, copies)) = group.to_store() else { continue };
-            let stored =
-                StoredPath { heard: wall.saturating_sub((now - group.heard()).as_secs()), srtt, rttvar, copies };
+            let Some((srtt, rttvar)) = group.to_store() else { continue };
+            let stored = StoredPath { heard: wall.saturating_sub((now - group.heard()).as_secs()), srtt, rttvar };
             let older = known.paths.get(&key).is_none_or(|known| known.heard <= stored.heard && *known != stored);
             if older {
                 known.paths.insert(key, stored);
@@ -209,8 +208,6 @@ pub(super) struct StoredPath {
     pub(super) heard: u64,
     pub(super) srtt: Duration,
     pub(super) rttvar: Duration,
-    /// Mean number of retransmissions, in units of 1/32.
-    pub(super) copies: u8,
 }
 
 impl StoredPath {
@@ -238,8 +235,7 @@ pub(super) struct ParsedFile {
 const NAME: &str = "conche paths ";
 const VERSION: u32 = 1;
 const FIRST_LINE: &str = "conche paths 1";
-const LEGEND: &str =
-    "# path, when it was last heard of (since 1970), smoothed round-trip time, its variation, copies beyond the first";
+const LEGEND: &str = "# path, when it was last heard of (since 1970), smoothed round-trip time, its variation";
 
 pub(super) const HEAD_BYTES: usize = 64;
 const LINE_BYTES: usize = 128;
@@ -283,19 +279,20 @@ fn parse_line(line: &str) -> Option<(PathKey, StoredPath)> {
     let heard = value("heard=", "s")?.parse().ok()?;
     let srtt: u32 = value("srtt=", "us")?.parse().ok()?;
     let rttvar: u32 = value("rttvar=", "us")?.parse().ok()?;
-    let copies = value("copies=", "/32")?.parse().ok()?;
     let micros = |count: u32| Duration::from_micros(count.into());
-    let stored = StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies };
-    (words.next().is_none() && !is_link_local(key)).then_some((key, stored))
+    let stored = StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar) };
+    // Earlier versions of conche wrote the mean number of retransmissions as well.
+    let is_complete = words.next().is_none_or(|word| word.starts_with("copies=")) && words.next().is_none();
+    (is_complete && !is_link_local(key)).then_some((key, stored))
 }
 
 pub(super) fn format_paths(paths: &[(PathKey, StoredPath)]) -> String {
     let mut text = format!("{FIRST_LINE}\n{LEGEND}\n");
-    for (key, StoredPath { heard, srtt, rttvar, copies }) in paths {
+    for (key, StoredPath { heard, srtt, rttvar }) in paths {
         let Some(prefix) = prefix_of(*key) else { continue };
         let (srtt, rttvar) = (srtt.as_micros(), rttvar.as_micros());
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{prefix} heard={heard}s srtt={srtt}us rttvar={rttvar}us copies={copies}/32");
+        let _ = writeln!(text, "{prefix} heard={heard}s srtt={srtt}us rttvar={rttvar}us");
     }
     text
 }

@@ -2,7 +2,10 @@
 
 use conche_proto::cc::any::ALL;
 use conche_proto::codec::{Code, Type};
-use conche_proto::{EndpointConfig, Event, Failure, Instant, Reliability, ResponseLimit, TransmissionParameters};
+use conche_proto::{
+    Endpoint, EndpointConfig, Event, Failure, Input, Instant, Output, Reliability, ResponseLimit,
+    TransmissionParameters,
+};
 
 use crate::model::Address;
 use crate::support::world::by_name;
@@ -122,6 +125,37 @@ fn a_non_confirmable_request_that_is_not_answered_delays_the_next_one_by_an_rto(
         let departures = non_confirmable_requests(name, 3, false);
         assert!(departures.windows(2).all(|pair| pair[1] - pair[0] >= s(2)), "{name}: {departures:?}");
     }
+}
+
+/// temper's pause applies to a client that sends each request directly after the last response.
+#[test]
+fn under_a_queue_temper_holds_back_a_closed_loop_and_no_client_that_was_idle() {
+    let mut client = Endpoint::new(EndpointConfig::default(), by_name("temper"), [7; 32]).expect("legal");
+    let (mut now, mut buf) = (Instant::ZERO + s(1), [0; 1280]);
+    let mut pause_before_exchange = |now: &mut Instant, round_trip| {
+        client.request(*now, SERVER, request(Code::GET, "/test")).expect("there is room");
+        let submitted = *now;
+        let sent = loop {
+            match client.poll(*now, &mut buf) {
+                Output::Transmit(transmit) => break buf[..transmit.len].to_vec(),
+                Output::Wait(until) => *now = until.expect("a request waits"),
+                Output::Event(_) => {}
+            }
+        };
+        let pause = *now - submitted;
+        *now += round_trip;
+        client.handle(*now, Input::datagram(SERVER, &wire::piggybacked(&sent, Code::CONTENT))).expect("drained");
+        while !matches!(client.poll(*now, &mut buf), Output::Wait(_)) {}
+        pause
+    };
+    assert_eq!(pause_before_exchange(&mut now, ms(100)), s(0));
+    let pauses: Vec<_> = (0..19).map(|_| pause_before_exchange(&mut now, ms(300))).collect();
+    // SRTT is 300 - 200·(7/8)^18 = 282 ms, and RTTVAR 400·((7/8)^18 - (3/4)^18) = 34 ms: the pause
+    // is 6 · (200 - 2 · 34) - 282 ms.
+    assert!(pauses[18] >= ms(500) && pauses[18] <= ms(515), "{pauses:?}");
+    now += s(1);
+    let after_idle: Vec<_> = (0..10).map(|_| pause_before_exchange(&mut now, ms(300))).collect();
+    assert_eq!(after_idle, [s(0); 10]);
 }
 
 // RFC 7252 §4.7 (Q38)

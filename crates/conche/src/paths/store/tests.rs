@@ -17,7 +17,7 @@ fn key(host: u8) -> PathKey {
 }
 
 fn group(heard: Instant, srtt: u64) -> PathHistory {
-    PathHistory::remembered(heard, Duration::from_millis(srtt), Duration::from_millis(srtt), 3)
+    PathHistory::remembered(heard, Duration::from_millis(srtt), Duration::from_millis(srtt))
 }
 
 async fn keep(file: &Path, hosts: impl IntoIterator<Item = u8>) {
@@ -57,8 +57,8 @@ async fn stored_paths_are_restored_with_their_age() {
     let known = recall(&file).await;
     assert_eq!(known.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key(0), key(60)]);
     for (_, group) in &known {
-        let (srtt, _, copies) = group.learnt().expect("it was measured");
-        assert_eq!((srtt, copies), (Duration::from_millis(40), 3));
+        let (srtt, _) = group.learnt().expect("it was measured");
+        assert_eq!(srtt, Duration::from_millis(40));
     }
     let age = known[0].1.heard() - known[1].1.heard();
     assert!(age >= Duration::from_secs(59) && age <= Duration::from_secs(61), "{age:?}");
@@ -165,7 +165,7 @@ async fn lines_that_are_not_right_are_left_out() {
     let file = directory.path().join("paths");
     keep(&file, [1]).await;
     let mut bytes = fs::read(&file).expect("it is there");
-    bytes.extend(b"\xff\xfe\n192.0.2.9/32 heard=99999999999s srtt=1us rttvar=1us copies=0/32\n192.0.2.8/32 hea");
+    bytes.extend(b"\xff\xfe\n192.0.2.9/32 heard=99999999999s srtt=1us rttvar=1us\n192.0.2.8/32 hea");
     fs::write(&file, &bytes).expect("it is written");
     assert_eq!(recalled_hosts(&file).await, [1]);
 }
@@ -241,7 +241,7 @@ async fn of_two_that_write_the_same_file_at_once_each_leaves_it_whole() {
 const NOW: u64 = 1_795_383_439;
 
 fn learnt(heard: u64) -> StoredPath {
-    StoredPath { heard, srtt: Duration::from_millis(48), rttvar: Duration::from_millis(3), copies: 2 }
+    StoredPath { heard, srtt: Duration::from_millis(48), rttvar: Duration::from_millis(3) }
 }
 
 fn line(prefix: &str, heard: u64) -> String {
@@ -261,7 +261,14 @@ fn the_first_line_is_that_of_its_version() {
 
 #[test]
 fn a_line_is_readable() {
-    assert_eq!(line("192.0.2.7/32", NOW), "192.0.2.7/32 heard=1795383439s srtt=48000us rttvar=3000us copies=2/32");
+    assert_eq!(line("192.0.2.7/32", NOW), "192.0.2.7/32 heard=1795383439s srtt=48000us rttvar=3000us");
+}
+
+#[test]
+fn a_line_with_the_retransmissions_of_an_earlier_conche_is_read() {
+    let read = parse_lines(&[&format!("{} copies=20/32", line("192.0.2.7/32", NOW))]);
+    let expected = (key_of("192.0.2.7/32".parse().expect("a prefix")), learnt(NOW));
+    assert_eq!(read, ParsedFile { paths: vec![expected], wrong: 0 });
 }
 
 #[test]
@@ -277,11 +284,12 @@ fn a_line_that_is_not_right_is_left_out_and_the_others_are_read() {
     let good = line("192.0.2.7/32", NOW);
     let wrong = [
         "192.0.2.7",
-        "192.0.2.7/33 heard=1s srtt=1us rttvar=1us copies=0/32",
+        "192.0.2.7/33 heard=1s srtt=1us rttvar=1us",
         &line("192.0.2.7/32", NOW).replace("us", "ms"),
         &line("192.0.2.7/32", NOW).replace("48000", "4294967296"),
         &line("192.0.2.7/32", NOW).replace("48000", "-1"),
         &format!("{} more", line("192.0.2.7/32", NOW)),
+        &format!("{} copies=2/32 more", line("192.0.2.7/32", NOW)),
         &line("fe80::/64", NOW),
         "\u{fffd}",
     ];
@@ -312,14 +320,14 @@ fn no_more_paths_are_read_than_there_is_room_for() {
 fn the_longest_file_fits_the_read_limit() {
     let key = PathKey::new(u128::MAX, 128);
     let micros = Duration::from_micros(u32::MAX.into());
-    let stored = StoredPath { heard: u64::MAX, srtt: micros, rttvar: micros, copies: u8::MAX };
+    let stored = StoredPath { heard: u64::MAX, srtt: micros, rttvar: micros };
     assert!(format_paths(&[(key, stored); 100]).len() <= most_bytes(100));
 }
 
 prop_compose! {
-    fn any_stored()(heard in NOW - 86_400..=NOW, srtt: u32, rttvar: u32, copies: u8) -> StoredPath {
+    fn any_stored()(heard in NOW - 86_400..=NOW, srtt: u32, rttvar: u32) -> StoredPath {
         let micros = |count: u32| Duration::from_micros(count.into());
-        StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies }
+        StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar) }
     }
 }
 
@@ -339,7 +347,7 @@ proptest! {
 
     #[test]
     fn malformed_path_lines_are_read_without_a_panic(
-        lines in "(([0-9a-f:.]{0,12}/[0-9]{1,3}|::/0) heard=[0-9]{0,21}s? srtt=[0-9-]{0,11}us rttvar=[0-9]{0,11}us copies=[0-9]{0,4}/32\n){0,4}"
+        lines in "(([0-9a-f:.]{0,12}/[0-9]{1,3}|::/0) heard=[0-9]{0,21}s? srtt=[0-9-]{0,11}us rttvar=[0-9]{0,11}us( copies=[0-9]{0,4}/32)?\n){0,4}"
     ) {
         let count = lines.lines().count();
         let read = parse(format!("{FIRST_LINE}\n{lines}").as_bytes(), NOW, 10).expect("it is ours");
