@@ -4,6 +4,7 @@ mod background;
 mod guide;
 mod interop;
 mod prefetch;
+mod python;
 mod user_controller;
 
 use std::env;
@@ -41,7 +42,7 @@ struct Step {
 
 const COMPILED: &str = "compile";
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
@@ -101,6 +102,13 @@ const STEPS: [Step; 15] = [
             Command::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run(project)?;
             check_fuzz_targets(project)
         })
+    },
+    Step {
+        name: "python",
+        what: "the Python package builds, its types are complete, and it works with aiocoap",
+        advice: "mend what is named above; bindings/python/README.md has the layout of the package",
+        prefetch: Some(python::prepare),
+        ..Step::new(python::run)
     },
     Step {
         name: "compliance",

@@ -1,0 +1,164 @@
+"""The extension module: internals of the package, which may change at any time."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TypedDict, final
+
+__version__: str
+
+RawOption = tuple[int, bytes]
+
+class Common(TypedDict):
+    cc: str | None
+    cc_for: list[tuple[str, str]]
+    body_limit: int | None
+    block_size: int | None
+    retry_unreachable: bool
+
+class ClientSettings(TypedDict):
+    common: Common
+    bind: str | None
+    timeout: float | None
+    cache: bool
+    psk: tuple[bytes, bytes] | None
+    roots: bytes | None
+    certificate: tuple[bytes, bytes] | None
+    oscore: OscoreKeys | None
+
+class ServerSettings(TypedDict):
+    common: Common
+    psk: list[tuple[bytes, bytes]] | None
+    certificate: tuple[bytes, bytes] | None
+    client_roots: bytes | None
+    oscore: list[OscoreKeys]
+    secured_only: bool
+    concurrency: int | None
+
+@final
+class Queue:
+    """Results for one event loop."""
+
+    def __new__(cls) -> Queue: ...
+    def fileno(self) -> int: ...
+    def take(self) -> list[tuple[int, object]]: ...
+
+@final
+class Failure:
+    """Why there is no response."""
+
+    kind: str
+    text: str
+    was_sent: bool
+
+@final
+class Received:
+    """A response."""
+
+    code: int
+    payload: bytes
+    options: list[RawOption]
+    peer: tuple[str, int]
+    peer_identity: str | None
+    acknowledged_after: float
+    retransmissions: int
+    age: float | None
+
+    def problem(self) -> str | None: ...
+
+@final
+class OscoreKeys:
+    """One end's OSCORE credentials (RFC 8613) for one peer.
+
+    The keys protect each message with a sequence number that must never be used twice. Create one
+    object per credentials, and use it for one client or server at a time.
+
+    `OscoreKeys(secret, sender_id=…, recipient_id=…)` is for credentials that no other run of the
+    program uses, for their numbers start at 0: `secret` is the master secret, of at least 16
+    bytes; the two ids, of at most 7 bytes, are those of this end and of the peer. Raises
+    ValueError if one of them is invalid.
+    """
+
+    def __new__(
+        cls,
+        secret: bytes,
+        *,
+        sender_id: bytes,
+        recipient_id: bytes,
+        salt: bytes = b"",
+        id_context: bytes | None = None,
+    ) -> OscoreKeys: ...
+    @staticmethod
+    def open(path: str | PathLike[str]) -> OscoreKeys:
+        """Opens credentials that outlive the program: libcoap's `coap_oscore_conf` file, or
+        aiocoap's directory with `settings.json` and `secret.json`. Sequence numbers are stored
+        beside them.
+
+        Raises OSError if they cannot be used, for example because others can read the secret.
+        """
+
+@final
+class Client:
+    def __new__(cls, settings: ClientSettings) -> Client: ...
+    def request(
+        self,
+        queue: Queue,
+        method: int,
+        uri: str,
+        payload: bytes,
+        options: Sequence[RawOption],
+        timeout: float | None,
+        confirmable: bool,
+    ) -> int: ...
+    def observe(
+        self,
+        method: int,
+        uri: str,
+        payload: bytes,
+        options: Sequence[RawOption],
+        timeout: float | None,
+    ) -> Observation: ...
+    def close(self, queue: Queue, within: float) -> int: ...
+    @staticmethod
+    def cancel(key: int) -> None: ...
+
+@final
+class Observation:
+    def next(self, queue: Queue) -> int: ...
+    def close(self, queue: Queue) -> int: ...
+
+@final
+class Notifier:
+    observers: int
+
+    def __new__(cls) -> Notifier: ...
+    def notify(self) -> None: ...
+    def notify_path(self, path: str) -> None: ...
+
+@final
+class Server:
+    address: tuple[str, int]
+
+    def client(self) -> Client: ...
+    def close(self, queue: Queue, within: float) -> int: ...
+    def wait(self, queue: Queue) -> int: ...
+
+@final
+class Call:
+    """A request for a handler."""
+
+    key: int
+    handler: int
+    method: int
+    payload: bytes
+    options: list[RawOption]
+    captures: list[str]
+    peer: tuple[str, int]
+    peer_identity: str | None
+    path: str
+    for_observers: bool
+
+    def respond(self, code: int | None, format: int | None, payload: bytes, options: Sequence[RawOption]) -> None: ...
+
+RouteParts = tuple[str, list[tuple[int, int]], Notifier | None, list[tuple[str, str]], bool]
+
+def serve(queue: Queue, address: str, settings: ServerSettings, routes: Sequence[RouteParts]) -> tuple[int, int]: ...
