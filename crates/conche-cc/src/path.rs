@@ -34,17 +34,21 @@ pub struct PathState {
 /// Ambiguous exchanges in a row that do not double the RTO.
 pub(crate) const GRACE: u8 = 3;
 /// Further ones double it up to this often.
-pub(crate) const MAX_DOUBLINGS: u8 = 4;
+pub(crate) const MAX_DOUBLINGS: u8 = 14;
 /// The minimum covers one or two windows, since routes change.
 const WINDOW_MS: u32 = 300_000;
 /// From here, the count of samples alternates.
 const SETTLED: u8 = 4;
+/// Variation of a response's delay in its host.
+const HOSTS_DELAY: Micros = Micros::from_millis(10);
 /// Minimum samples for a queueing delay.
 const MIN_SAMPLES: u8 = 2;
 /// Round trips above the minimum by more than this many RTTVARs are a longer route, not a queue.
 const ROUTE_CHANGE_RTTVARS: u32 = 16;
 /// A sender that waits for responses is idle for less than 1/2^n of SRTT.
 const IDLE_SHIFT: u8 = 2;
+/// Idle time in SRTTs after which measurements are old (draft-ietf-core-cocoa-03 §4.3).
+const OLD_ROUND_TRIPS: u32 = 16;
 /// Exchanges without a gate after an idle time, to send the requests that became due.
 const OPEN_LOOP_EXCHANGES: u8 = 64;
 
@@ -109,6 +113,13 @@ impl PathState {
         }
     }
 
+    /// Returns whether no exchange started or ended for many round trips, so that the path may have
+    /// changed.
+    pub(crate) fn is_old(&self, now: Instant) -> bool {
+        let idle = Micros::between(self.last_activity(now), now);
+        self.estimator.srtt().is_some_and(|srtt| idle > srtt.times(OLD_ROUND_TRIPS))
+    }
+
     pub(crate) fn is_open_loop(&self) -> bool {
         self.open_loop > 0
     }
@@ -116,6 +127,9 @@ impl PathState {
     /// The time of separate responses includes processing.
     pub(crate) fn acknowledged(&mut self, event: &Acknowledged<'_>, max_doubt: u8) {
         if event.kind == AckKind::Separate {
+            if event.retransmissions() > 0 {
+                self.add_doubt(1, max_doubt);
+            }
             return;
         }
         match sample::rtt_of_known_copy(event) {
@@ -136,11 +150,14 @@ impl PathState {
             self.set_provisional(first);
             return;
         }
-        let lost = self.is_plausible_rtt(last);
-        self.losses.count(lost);
-        if lost {
+        if self.is_plausible_rtt(last) {
+            // Several losses in a row are an outage, which tells nothing of the usual ones.
+            if event.retransmissions() == 1 {
+                self.losses.count(true);
+            }
             self.add_doubt(1, max_doubt);
         } else {
+            self.losses.count(false);
             self.sample(first, event.now);
             self.doubt = 0;
         }
@@ -226,10 +243,10 @@ impl PathState {
         Share::of_total(above, ramp)
     }
 
-    /// At least half the minimum, and at most the RTO or 1.25·SRTT.
+    /// At least half the minimum, and at most the RTO, 1.25·SRTT, or SRTT and hosts' own delay.
     fn is_plausible_rtt(&self, since_copy: Micros) -> bool {
         let srtt = self.estimator.srtt().unwrap_or_default();
-        let longest = self.estimator.rto(4).max(srtt.plus(srtt.shifted(2)));
+        let longest = self.estimator.rto(4).max(srtt.plus(srtt.shifted(2).max(HOSTS_DELAY)));
         (self.min_rtt().shifted(1)..=longest).contains(&since_copy)
     }
 

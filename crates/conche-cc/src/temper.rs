@@ -83,7 +83,7 @@ impl Default for Temper {
             floor: Duration::from_secs(2),
             collisions: Factor::from_permille(690),
             span: Duration::from_secs(44),
-            usual_losses: Factor::from_permille(188),
+            usual_losses: Factor::from_permille(90),
             grace: GRACE,
         }
     }
@@ -91,6 +91,8 @@ impl Default for Temper {
 
 /// Minimum excess of the RTO over SRTT, in 1/2^n of SRTT: a queue that was empty for a while may grow.
 const MARGIN_SHIFT: u8 = 3;
+/// Minimum first timeout by old measurements, before randomisation (draft-ietf-core-cocoa-03 §4.3).
+const MIN_OLD_TIMEOUT: Micros = Micros::from_millis(1_000);
 /// RTTVARs of queueing delay that are jitter.
 const JITTER_RTTVARS: u32 = 2;
 /// Maximum pause in RTOs: a forged early answer must not close the gate.
@@ -138,12 +140,13 @@ impl Temper {
         self.bounded(self.rto(peer).max(self.floor(peer, 0)))
     }
 
-    fn first(&self, peer: &TemperPeer, others: u16, random: u32) -> Micros {
+    fn first(&self, peer: &TemperPeer, others: u16, is_old: bool, random: u32) -> Micros {
         let rto = self.rto(peer);
         match peer.estimator.srtt() {
             None => dithered(rto, self.ack_random_factor, random),
             Some(srtt) => {
-                let floor = dithered(self.floor(peer, others), self.ack_random_factor, random);
+                let old = if is_old { MIN_OLD_TIMEOUT.divided(squared(others)) } else { Micros::ZERO };
+                let floor = dithered(self.floor(peer, others).max(old), self.ack_random_factor, random);
                 rto.plus(part(srtt.scaled(self.dither), random)).max(floor)
             }
         }
@@ -222,7 +225,7 @@ crate::parameters! {
         "floor" => floor, Range::millis(0, 60_000), "minimum first timeout among collisions; 0s disables it", "conche";
         "collisions" => collisions, Range::permille(0, 60_000),
             "minimum ratio of RTTVAR to SRTT's excess over the minimum among collisions; 0: no collisions", "conche";
-        "span" => span, Range::millis(0, 60_000),
+        "span" => span, Range::millis(0, 44_000),
             "minimum time from the start to the fourth retransmission; 0s disables it", "conche; RFC 7252 §4.8.2";
         "usual_losses" => usual_losses, Range::permille(0, 1_000),
             "minimum share of exchanges with losses that sets span to zero, except among collisions", "conche";
@@ -273,11 +276,12 @@ impl Controller for Temper {
 
     fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {
         let begins = event.confirmable && (event.attempt == 0 || flight.timer.armed().is_none());
+        let is_old = peer.is_old(event.now);
         if begins {
             (flight.elapsed, flight.began_unmeasured) = (Micros::ZERO, peer.estimator.is_unmeasured());
             peer.started(event.now);
         }
-        let first = || self.first(peer, event.load.exchanges, event.random);
+        let first = || self.first(peer, event.load.exchanges, is_old, event.random);
         let mut armed = flight.timer.arm(event, first, self.backoff, self.max_backoff(flight, event.attempt));
         if !event.confirmable {
             return armed;

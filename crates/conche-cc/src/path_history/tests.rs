@@ -262,6 +262,6 @@ fn temper_takes_the_doubt_of_its_only_peer_with_it() {
     let (temper, now) = (Temper::default(), at(LAST + 150_000));
     let doubtful = temper.base(&mut temper.seed(now, &history), now);
     let sure = temper.base(&mut temper.seed(at(LAST), &known()), at(LAST));
-    // Doubt of 4, 6 and 7, of which 3 are grace.
-    assert_eq!(doubtful, sure * 16);
+    // Doubt of 4, 6 and 8, of which 3 are grace.
+    assert_eq!(doubtful, sure * 32);
 }

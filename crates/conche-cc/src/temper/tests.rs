@@ -12,7 +12,7 @@ fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> TestDriver<'_, Tem
     let mut drive = TestDriver::new(temper);
     for _ in 0..exchanges {
         drive.clean(rtt_ms);
-        drive.wait(1_000);
+        drive.wait(10 * rtt_ms);
     }
     drive
 }
@@ -412,6 +412,30 @@ mod route {
     }
 }
 
+mod old {
+    use super::*;
+
+    /// The first timeout `idle_ms` after the last of many exchanges of 50 ms.
+    fn first(idle_ms: u64, exchanges: u16, u: f64) -> u64 {
+        let temper = Temper::default();
+        let mut drive = settled(&temper, 50, 30);
+        drive.clean(50);
+        drive.wait(idle_ms);
+        drive.load.exchanges = exchanges;
+        drive.start(u)
+    }
+
+    #[test]
+    fn after_sixteen_round_trips_the_first_timer_is_a_second_or_more() {
+        assert_eq!([first(800, 0, 0.0), first(802, 0, 0.0), first(802, 0, 1.0)], [60, 1_000, 1_499]);
+    }
+
+    #[test]
+    fn exchanges_outstanding_divide_it_by_the_square_of_their_number() {
+        assert_eq!(first(802, 1, 0.0), 250);
+    }
+}
+
 mod blind {
     use super::*;
 
@@ -488,6 +512,14 @@ mod likely_window {
     use super::*;
 
     #[test]
+    fn hosts_delay_is_part_of_it() {
+        let temper = Temper::default();
+        let mut drive = settled(&temper, 1, 60);
+        lossy(&mut drive, 10);
+        assert_eq!(drive.peer.doubt, 1);
+    }
+
+    #[test]
     fn an_answer_a_round_trip_after_the_copy_is_for_the_copy_and_no_sample() {
         let temper = Temper::default();
         // Half of the least round trip to 1.25·SRTT.
@@ -554,12 +586,12 @@ mod doubt {
     use super::*;
 
     #[test]
-    fn three_ambiguous_exchanges_in_a_row_are_forgiven_and_four_more_double_the_rto() {
+    fn three_ambiguous_exchanges_in_a_row_are_forgiven_and_further_ones_double_the_rto() {
         let temper = Temper::default();
         let mut drive = settled(&temper, 80, 30);
         assert_eq!(drive.base(), 90);
         let rtos: Vec<u64> = (0..9).map(|_| lossy(&mut drive, 80)).collect();
-        assert_eq!(rtos, [1, 1, 1, 2, 4, 8, 16, 16, 16].map(|times| 90 * times));
+        assert_eq!(rtos, [1, 1, 1, 2, 4, 8, 16, 32, 64].map(|times| 90 * times));
         assert_eq!(drive.clean(80), 90, "one exchange without a copy ends it");
     }
 
@@ -568,15 +600,15 @@ mod doubt {
         let temper = Temper { grace: 0, ..Temper::default() };
         let mut drive = settled(&temper, 80, 30);
         let rtos: Vec<u64> = (0..5).map(|_| lossy(&mut drive, 80)).collect();
-        assert_eq!(rtos, [2, 4, 8, 16, 16].map(|times| 90 * times));
+        assert_eq!(rtos, [2, 4, 8, 16, 32].map(|times| 90 * times));
     }
 
     #[test]
-    fn the_longest_grace_has_four_doublings_as_well() {
+    fn the_longest_grace_has_doublings_as_well() {
         let temper = Temper { grace: 31, ..Temper::default() };
         let mut drive = settled(&temper, 80, 30);
         let rtos: Vec<u64> = (0..40).map(|_| lossy(&mut drive, 80)).collect();
-        assert_eq!((rtos[30], rtos[31], rtos[39]), (90, 180, 1_440));
+        assert_eq!((rtos[30], rtos[31], rtos[39]), (90, 180, 90 * 512));
     }
 
     #[test]
@@ -609,7 +641,7 @@ mod doubt {
             timeouts(&mut drive, 0.0);
             drive.end(AbandonReason::GaveUp)
         });
-        assert_eq!(rtos, [2, 8, 16, 16].map(|times| 90 * times));
+        assert_eq!(rtos, [2, 8, 32, 128].map(|times| 90 * times));
     }
 
     /// After a step, late answers may arrive when a retransmission's would, but not forever.
@@ -688,11 +720,11 @@ mod span {
         let temper = Temper::default();
         let mut drive = settled(&temper, 20, 60);
         lossy(&mut drive, 20);
-        // 15/256 of exchanges have a loss, and 49/256 is usual: w = 1 - 78/256.
-        let left = 44_000.0 - 30.0 - 4_000.0 * (1.0 + 2.0) * 178.0 / 256.0;
+        // 15/256 of exchanges have a loss, and 24/256 is usual: w = 1 - 160/256.
+        let left = 44_000.0 - 30.0 - 4_000.0 * (1.0 + 2.0) * 96.0 / 256.0;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few seconds")]
-        let last = (left * 178.0 / 256.0) as u64;
-        assert_eq!(timeouts(&mut drive, 0.0), [30, 4_000 * 178 / 256, 8_000 * 178 / 256, last]);
+        let last = (left * 96.0 / 256.0) as u64;
+        assert_eq!(timeouts(&mut drive, 0.0), [30, 4_000 * 96 / 256, 8_000 * 96 / 256, last]);
         for _ in 0..14 {
             drive.clean(20);
         }
@@ -710,6 +742,17 @@ mod span {
             }
         }
         drive
+    }
+
+    #[test]
+    fn several_losses_in_a_row_are_not_the_usual_ones() {
+        let temper = Temper::default();
+        let mut drive = settled(&temper, 20, 60);
+        drive.start(0.0);
+        drive.time_out();
+        drive.time_out();
+        drive.ack_after(20);
+        assert_eq!(drive.peer.rarity_of_losses(temper.usual_losses), Share::ALL);
     }
 
     #[test]
@@ -753,8 +796,8 @@ mod span {
         let mut drive = TestDriver::new(&temper);
         lossy(&mut drive, 20);
         drive.clean(20);
-        // 15/256, then 14/256 of 49/256.
-        assert_eq!(timeouts(&mut drive, 0.0)[1], 4_000 * 183 / 256);
+        // 15/256, then 14/256 of 24/256.
+        assert_eq!(timeouts(&mut drive, 0.0)[1], 4_000 * 107 / 256);
     }
 
     #[test]
@@ -804,13 +847,18 @@ mod non_confirmable {
 }
 
 #[test]
-fn a_separate_response_ends_its_exchange_and_changes_nothing_else() {
+fn a_separate_response_is_no_sample_and_after_a_retransmission_ambiguous() {
     let temper = Temper::default();
-    let mut drive = settled(&temper, 100, 5);
-    drive.start(0.0);
-    let mut expected = drive.peer;
-    drive.time_out();
-    drive.acknowledged(AckKind::Separate, AckedCopy::Unknown);
-    expected.ended(drive.now);
-    assert_eq!(drive.peer, expected);
+    for copies in [0, 1] {
+        let mut drive = settled(&temper, 100, 5);
+        drive.start(0.0);
+        let mut expected = drive.peer;
+        for _ in 0..copies {
+            drive.time_out();
+        }
+        drive.acknowledged(AckKind::Separate, AckedCopy::Unknown);
+        expected.ended(drive.now);
+        expected.doubt = copies;
+        assert_eq!(drive.peer, expected);
+    }
 }
