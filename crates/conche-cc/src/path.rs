@@ -63,7 +63,14 @@ impl PathState {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let rttvar = self.estimator.rttvar().unwrap_or_default().max(srtt.shifted(1));
         let estimator = Estimator::starting(srtt, rttvar);
-        Self { estimator, losses: self.losses, min_rtt: srtt, min_rtt_before: srtt, ..Self::default() }
+        Self {
+            estimator,
+            losses: self.losses,
+            last_activity: self.last_activity,
+            min_rtt: srtt,
+            min_rtt_before: srtt,
+            ..Self::default()
+        }
     }
 
     /// Bounds SRTT and RTO by `longest`; drops losses and doubt.
@@ -71,7 +78,8 @@ impl PathState {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let (srtt, rttvar) = longest.bound(srtt, self.estimator.rttvar().unwrap_or_default());
         let estimator = Estimator::starting(srtt, rttvar);
-        Self { estimator, min_rtt: srtt, min_rtt_before: srtt, ..Self::default() }
+        let last_activity = self.last_activity;
+        Self { estimator, last_activity, min_rtt: srtt, min_rtt_before: srtt, ..Self::default() }
     }
 
     pub(crate) fn learnt(&self) -> Option<(Duration, Duration)> {

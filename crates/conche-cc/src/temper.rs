@@ -276,7 +276,7 @@ impl Controller for Temper {
 
     fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {
         let begins = event.confirmable && (event.attempt == 0 || flight.timer.armed().is_none());
-        let is_old = peer.is_old(event.now);
+        let is_old = event.confirmable && peer.is_old(event.now);
         if begins {
             (flight.elapsed, flight.began_unmeasured) = (Micros::ZERO, peer.estimator.is_unmeasured());
             peer.started(event.now);
