@@ -129,9 +129,6 @@ impl Temper {
     }
 
     fn floor(&self, peer: &TemperPeer, others: u16) -> Micros {
-        if peer.estimator.is_unmeasured() {
-            return Micros::ZERO;
-        }
         let inflated = peer.inflation(self.hosts_delay()).of(self.floor.into());
         self.collisions(peer).of(inflated).divided(squared(others))
     }
