@@ -91,8 +91,10 @@ impl Default for Temper {
 
 /// Minimum excess of the RTO over SRTT, in 1/2^n of SRTT: a queue that was empty for a while may grow.
 const MARGIN_SHIFT: u8 = 3;
-/// Minimum first timeout by old measurements, before randomisation (draft-ietf-core-cocoa-03 §4.3).
-const MIN_OLD_TIMEOUT: Micros = Micros::from_millis(1_000);
+/// By old measurements the first timeout is at least this, before randomisation, but not above
+/// that of draft-ietf-core-cocoa-03 §4.3.
+const MIN_OLD_SRTTS: u32 = 4;
+const MAX_OLD_TIMEOUT: Micros = Micros::from_millis(1_000);
 /// RTTVARs of queueing delay that are jitter.
 const JITTER_RTTVARS: u32 = 2;
 /// Maximum pause in RTOs: a forged early answer must not close the gate.
@@ -142,7 +144,7 @@ impl Temper {
         match peer.estimator.srtt() {
             None => dithered(rto, self.ack_random_factor, random),
             Some(srtt) => {
-                let old = if is_old { MIN_OLD_TIMEOUT.divided(squared(others)) } else { Micros::ZERO };
+                let old = if is_old { srtt.times(MIN_OLD_SRTTS).min(MAX_OLD_TIMEOUT) } else { Micros::ZERO };
                 let floor = dithered(self.floor(peer, others).max(old), self.ack_random_factor, random);
                 rto.plus(part(srtt.scaled(self.dither), random)).max(floor)
             }
@@ -273,7 +275,7 @@ impl Controller for Temper {
 
     fn sent(&self, peer: &mut TemperPeer, flight: &mut TemperFlight, event: &Sent) -> Duration {
         let begins = event.confirmable && (event.attempt == 0 || flight.timer.armed().is_none());
-        let is_old = event.confirmable && peer.is_old(event.now);
+        let is_old = event.confirmable && event.load.exchanges == 0 && peer.is_old(event.now);
         if begins {
             (flight.elapsed, flight.began_unmeasured) = (Micros::ZERO, peer.estimator.is_unmeasured());
             peer.started(event.now);

@@ -415,24 +415,29 @@ mod route {
 mod old {
     use super::*;
 
-    /// The first timeout `idle_ms` after the last of many exchanges of 50 ms.
-    fn first(idle_ms: u64, exchanges: u16, u: f64) -> u64 {
+    /// The first timeout `idle_ms` after the last of many exchanges of `rtt_ms`.
+    fn first(rtt_ms: u64, idle_ms: u64, exchanges: u16, u: f64) -> u64 {
         let temper = Temper::default();
-        let mut drive = settled(&temper, 50, 30);
-        drive.clean(50);
+        let mut drive = settled(&temper, rtt_ms, 30);
+        drive.clean(rtt_ms);
         drive.wait(idle_ms);
         drive.load.exchanges = exchanges;
         drive.start(u)
     }
 
     #[test]
-    fn after_sixteen_round_trips_the_first_timer_is_a_second_or_more() {
-        assert_eq!([first(800, 0, 0.0), first(802, 0, 0.0), first(802, 0, 1.0)], [60, 1_000, 1_499]);
+    fn after_sixteen_round_trips_the_first_timer_is_four_or_more() {
+        assert_eq!([first(50, 800, 0, 0.0), first(50, 802, 0, 0.0), first(50, 802, 0, 1.0)], [60, 200, 299]);
     }
 
     #[test]
-    fn exchanges_outstanding_divide_it_by_the_square_of_their_number() {
-        assert_eq!(first(802, 1, 0.0), 250);
+    fn it_need_not_be_longer_than_a_second() {
+        assert_eq!([first(249, 3_986, 0, 0.0), first(400, 6_402, 0, 0.0)], [996, 1_000]);
+    }
+
+    #[test]
+    fn another_exchange_shows_that_the_path_is_in_use() {
+        assert_eq!(first(50, 802, 1, 0.0), 60);
     }
 }
 
