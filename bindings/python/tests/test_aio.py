@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 from conche.aio import (
@@ -24,6 +28,8 @@ from conche.aio import (
     TooLarge,
     Unreachable,
 )
+
+from conftest import LIMIT
 
 
 def new_server(**settings: object) -> Server:
@@ -406,3 +412,72 @@ def test_any_byte_is_a_code() -> None:
     assert str(Code(0xFF)) == "7.31" and not Code(0xFF).is_success
     with pytest.raises(ValueError):
         Code(256)
+
+
+SERVER = """
+import asyncio
+from conche.aio import Server
+
+async def main():
+    server = Server("127.0.0.1:0")
+
+    @server.get("/x", observable=True)
+    async def read(request):
+        return "x"
+
+    async with server:
+        print(server.uri, flush=True)
+        await server.wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_ctrl_c_ends_a_server_and_its_observations() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVER, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    uri = (await process.stdout.readline()).decode().strip()
+    async with Client() as client:
+        observation = client.observe(uri + "/x")
+        assert (await anext(observation)).text() == "x"
+        process.send_signal(signal.SIGINT)
+        _, errors = await process.communicate()
+    assert errors.decode().splitlines()[-1] == "KeyboardInterrupt"
+    assert process.returncode == -signal.SIGINT
+
+
+def test_a_program_may_end_without_closing_its_client() -> None:
+    program = (
+        "import asyncio\nfrom conche.aio import Client\n"
+        "async def main():\n"
+        "    global client\n"
+        "    client = Client()\n"
+        "    asyncio.ensure_future(client.get('coap://127.0.0.1:9/'))\n"
+        "    await asyncio.sleep(0)\n"
+        "asyncio.run(main())\n"
+    )
+    ended = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=LIMIT)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_gets_an_error_instead_of_silence() -> None:
+    program = (
+        "import asyncio, os\nfrom conche.aio import Client\n"
+        "async def ask(client):\n"
+        "    try:\n"
+        "        await client.get('coap://127.0.0.1:1/', timeout=0.01)\n"
+        "    except Exception as error:\n"
+        "        return type(error).__name__\n"
+        "client = Client()\n"
+        "print(asyncio.run(ask(client)), flush=True)\n"
+        "if os.fork() == 0:\n"
+        "    print(asyncio.run(ask(client)), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
+    first, second = ended.stdout.split()
+    assert first in ("Unreachable", "Timeout") and second == "RuntimeError"

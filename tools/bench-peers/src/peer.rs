@@ -15,6 +15,8 @@ pub enum Peer {
     Conche,
     /// conche's client with busy polling.
     ConcheBusyPoll,
+    /// conche.aio, in the Python package.
+    ConcheAsyncio,
     Libcoap,
     Californium,
     GoCoap,
@@ -29,6 +31,7 @@ impl Peer {
             Self::Raw => "raw UDP",
             Self::Conche => "conche",
             Self::ConcheBusyPoll => "conche, busy_poll",
+            Self::ConcheAsyncio => "conche, asyncio",
             Self::Libcoap => "libcoap",
             Self::Californium => "Californium",
             Self::GoCoap => "go-coap",
@@ -44,6 +47,7 @@ impl Peer {
             Self::Raw => "raw",
             Self::Californium => "californium",
             Self::ConcheBusyPoll => "conche-busy-poll",
+            Self::ConcheAsyncio => "conche-asyncio",
             other => other.name(),
         }
     }
@@ -51,7 +55,7 @@ impl Peer {
     /// Pinned version; `None` for Debian's packages and the baseline.
     pub fn version(self) -> Option<&'static str> {
         match self {
-            Self::Conche | Self::ConcheBusyPoll => Some(env!("CARGO_PKG_VERSION")),
+            Self::Conche | Self::ConcheBusyPoll | Self::ConcheAsyncio => Some(env!("CARGO_PKG_VERSION")),
             Self::Californium => Some(CALIFORNIUM),
             Self::GoCoap => Some("3.5.4"),
             Self::CoapRs => Some("0.29.0"),
@@ -75,6 +79,8 @@ impl Peer {
             // Busy polling only affects waits for a single response.
             _ if self == Self::ConcheBusyPoll => load == Load::OneServer,
             Load::Many | Load::Wide | Load::Single | Load::OneServer | Load::ManyServers => true,
+            // Its server has no choice of reliability for notifications.
+            _ if self == Self::ConcheAsyncio => matches!(load, Load::Known | Load::Blocks),
             Load::Dtls | Load::Handshakes => matches!(self, Self::Conche | Self::Libcoap | Self::Californium),
             Load::Oscore => matches!(self, Self::Conche | Self::Californium | Self::Aiocoap),
             // The baseline has no state, notifications or blocks.

@@ -14,6 +14,7 @@ use tool_support::Command;
 use tool_support::Project;
 use tool_support::packages;
 use tool_support::peers;
+use tool_support::python;
 
 const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
 
@@ -52,6 +53,7 @@ impl<'a> Setup<'a> {
             Peer::Conche | Peer::ConcheBusyPoll => {
                 [vec![self.ours("examples/bench_server")], vec![self.ours("examples/bench_client")]]
             }
+            Peer::ConcheAsyncio => self.conche_asyncio()?,
             Peer::Californium => self.californium()?,
             Peer::GoCoap => self.go_coap()?,
             Peer::CoapRs => self.coap_rs()?,
@@ -128,6 +130,11 @@ impl<'a> Setup<'a> {
         let build = Command::cargo("build --release --locked --quiet --manifest-path").argument(&manifest);
         build.argument("--target-dir").argument(&target).unshown().run(self.project)?;
         Ok(["server", "client"].map(|part| vec![format!("{target}/release/{part}")]))
+    }
+
+    fn conche_asyncio(&self) -> Result<[Program; 2]> {
+        let python = python::conche(self.project, "release")?;
+        Ok(["server.py", "client.py"].map(|name| vec![python.clone(), self.source(Peer::ConcheAsyncio, name)]))
     }
 
     fn aiocoap(&self) -> Result<[Program; 2]> {

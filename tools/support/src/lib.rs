@@ -4,6 +4,7 @@ pub mod block;
 mod command;
 pub mod packages;
 pub mod peers;
+pub mod python;
 
 pub use command::Command;
 

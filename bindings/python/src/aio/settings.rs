@@ -130,7 +130,9 @@ impl ClientSettings {
 
 impl ServerSettings {
     pub fn builder(self) -> PyResult<Builder<ServerRole>> {
-        let mut builder = self.common.apply(conche::Server::builder())?;
+        // Every handler waits for Python: with a task from the start, one beyond the limit is
+        // refused before it fills the queue of an event loop that is busy.
+        let mut builder = self.common.apply(conche::Server::builder())?.spawn_handlers();
         if let Some(pairs) = self.psk {
             let keys: Vec<_> = pairs.into_iter().map(|(identity, key)| (identity, Secret::new(key))).collect();
             builder = builder.psk(move |identity: &[u8]| {

@@ -45,7 +45,8 @@ class Bridge:
 
     def handling(self, key: int, task: asyncio.Task[None]) -> None:
         """Cancels the task of a handler when nobody waits for its response any more."""
-        self._tasks[key] = task
+        if not task.done():
+            self._tasks[key] = task
 
     def handled(self, key: int) -> None:
         """Forgets a handler's task."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from conche import _conche
 from conche._conche import OscoreKeys, Received
@@ -14,6 +14,20 @@ from ._bridge import bridge
 from ._codes import Code, ContentFormat, OptionNumber
 from ._errors import Closed, ConfigError
 from ._messages import Option, Response, encoded_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class RequestArguments(TypedDict, total=False):
+    """Optional arguments of `Client.request`."""
+
+    json: Any
+    content_format: int | None
+    accept: int | None
+    options: Iterable[Option]
+    timeout: float | None
+    confirmable: bool
 
 
 def common(
@@ -136,48 +150,41 @@ class Client:
         key = client.request(here.queue, method, uri, body, all_options, timeout, confirmable)
         return Response.received(cast(Received, await here.result(key)))
 
-    async def get(
-        self,
-        uri: str,
-        *,
-        accept: int | None = None,
-        options: Iterable[Option] = (),
-        timeout: float | None = None,
-        confirmable: bool = True,
-    ) -> Response:
-        """GET: reads a resource (RFC 7252 §5.8.1). See `request`."""
-        return await self.request(
-            Code.GET, uri, accept=accept, options=options, timeout=timeout, confirmable=confirmable
-        )
+    async def get(self, uri: str, **arguments: Unpack[RequestArguments]) -> Response:
+        """GET: reads a resource (RFC 7252 §5.8.1). Arguments as for `request`."""
+        return await self.request(Code.GET, uri, **arguments)
 
-    async def delete(
-        self,
-        uri: str,
-        *,
-        options: Iterable[Option] = (),
-        timeout: float | None = None,
-        confirmable: bool = True,
-    ) -> Response:
-        """DELETE: deletes a resource (RFC 7252 §5.8.4). See `request`."""
-        return await self.request(Code.DELETE, uri, options=options, timeout=timeout, confirmable=confirmable)
+    async def delete(self, uri: str, **arguments: Unpack[RequestArguments]) -> Response:
+        """DELETE: deletes a resource (RFC 7252 §5.8.4). Arguments as for `request`."""
+        return await self.request(Code.DELETE, uri, **arguments)
 
-    async def post(self, uri: str, payload: bytes | str = b"", **arguments: Any) -> Response:
+    async def post(
+        self, uri: str, payload: bytes | str = b"", **arguments: Unpack[RequestArguments]
+    ) -> Response:
         """POST: has a resource process the payload (RFC 7252 §5.8.2). Arguments as for `request`."""
         return await self.request(Code.POST, uri, payload, **arguments)
 
-    async def put(self, uri: str, payload: bytes | str = b"", **arguments: Any) -> Response:
+    async def put(
+        self, uri: str, payload: bytes | str = b"", **arguments: Unpack[RequestArguments]
+    ) -> Response:
         """PUT: creates or replaces a resource (RFC 7252 §5.8.3). Arguments as for `request`."""
         return await self.request(Code.PUT, uri, payload, **arguments)
 
-    async def fetch(self, uri: str, payload: bytes | str = b"", **arguments: Any) -> Response:
+    async def fetch(
+        self, uri: str, payload: bytes | str = b"", **arguments: Unpack[RequestArguments]
+    ) -> Response:
         """FETCH: reads what the payload describes (RFC 8132 §2). Arguments as for `request`."""
         return await self.request(Code.FETCH, uri, payload, **arguments)
 
-    async def patch(self, uri: str, payload: bytes | str = b"", **arguments: Any) -> Response:
+    async def patch(
+        self, uri: str, payload: bytes | str = b"", **arguments: Unpack[RequestArguments]
+    ) -> Response:
         """PATCH: changes a part of a resource (RFC 8132 §3). Arguments as for `request`."""
         return await self.request(Code.PATCH, uri, payload, **arguments)
 
-    async def ipatch(self, uri: str, payload: bytes | str = b"", **arguments: Any) -> Response:
+    async def ipatch(
+        self, uri: str, payload: bytes | str = b"", **arguments: Unpack[RequestArguments]
+    ) -> Response:
         """iPATCH: a PATCH that is idempotent (RFC 8132 §3). Arguments as for `request`."""
         return await self.request(Code.IPATCH, uri, payload, **arguments)
 

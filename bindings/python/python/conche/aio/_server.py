@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 from urllib.parse import quote
 
 from conche import _conche
@@ -21,9 +21,11 @@ from ._codes import Code, ContentFormat, OptionNumber
 from ._errors import Closed, ConfigError, Rejection
 from ._messages import Request, Response
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 logger = logging.getLogger("conche.aio")
 
-Result = "Response | str | bytes | dict[str, Any] | list[Any] | None"
 Handler = Callable[..., Awaitable[Any]]
 H = TypeVar("H", bound=Handler)
 
@@ -42,6 +44,14 @@ _OF_THE_HOP = {
     OptionNumber.SIZE1,
     OptionNumber.ECHO,
 }
+
+
+class RouteArguments(TypedDict, total=False):
+    """Optional arguments of `Server.route`."""
+
+    observable: bool
+    hidden: bool
+    attributes: Mapping[str, str] | None
 
 
 class _Route:
@@ -156,31 +166,31 @@ class Server:
 
         return decorate
 
-    def get(self, path: str, **arguments: Any) -> Callable[[H], H]:
+    def get(self, path: str, **arguments: Unpack[RouteArguments]) -> Callable[[H], H]:
         """Decorates the handler of GET at a path. Arguments as for `route`."""
         return self.route(Code.GET, path, **arguments)
 
-    def post(self, path: str, **arguments: Any) -> Callable[[H], H]:
+    def post(self, path: str, **arguments: Unpack[RouteArguments]) -> Callable[[H], H]:
         """Decorates the handler of POST at a path. Arguments as for `route`."""
         return self.route(Code.POST, path, **arguments)
 
-    def put(self, path: str, **arguments: Any) -> Callable[[H], H]:
+    def put(self, path: str, **arguments: Unpack[RouteArguments]) -> Callable[[H], H]:
         """Decorates the handler of PUT at a path. Arguments as for `route`."""
         return self.route(Code.PUT, path, **arguments)
 
-    def delete(self, path: str, **arguments: Any) -> Callable[[H], H]:
+    def delete(self, path: str, **arguments: Unpack[RouteArguments]) -> Callable[[H], H]:
         """Decorates the handler of DELETE at a path. Arguments as for `route`."""
         return self.route(Code.DELETE, path, **arguments)
 
-    def fetch(self, path: str, **arguments: Any) -> Callable[[H], H]:
+    def fetch(self, path: str, **arguments: Unpack[RouteArguments]) -> Callable[[H], H]:
         """Decorates the handler of FETCH at a path. Arguments as for `route`."""
         return self.route(Code.FETCH, path, **arguments)
 
-    def patch(self, path: str, **arguments: Any) -> Callable[[H], H]:
+    def patch(self, path: str, **arguments: Unpack[RouteArguments]) -> Callable[[H], H]:
         """Decorates the handler of PATCH at a path. Arguments as for `route`."""
         return self.route(Code.PATCH, path, **arguments)
 
-    def ipatch(self, path: str, **arguments: Any) -> Callable[[H], H]:
+    def ipatch(self, path: str, **arguments: Unpack[RouteArguments]) -> Callable[[H], H]:
         """Decorates the handler of iPATCH at a path. Arguments as for `route`."""
         return self.route(Code.IPATCH, path, **arguments)
 
