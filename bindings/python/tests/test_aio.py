@@ -381,7 +381,7 @@ async def test_a_server_requests_from_its_own_socket() -> None:
         assert response.text() == str(one.address[1])
 
 
-async def test_thousands_of_requests_may_wait_at_once() -> None:
+async def test_hundreds_of_requests_may_wait_for_one_destination() -> None:
     server = new_server()
 
     @server.get("/{number}")
@@ -389,8 +389,8 @@ async def test_thousands_of_requests_may_wait_at_once() -> None:
         return number
 
     async with server, Client() as client:
-        responses = await asyncio.gather(*(client.get(f"{server.uri}/{number}") for number in range(2000)))
-    assert [int(response.text()) for response in responses] == list(range(2000))
+        responses = await asyncio.gather(*(client.get(f"{server.uri}/{number}") for number in range(300)))
+    assert [int(response.text()) for response in responses] == list(range(300))
 
 
 def test_each_event_loop_has_its_own_results() -> None:
