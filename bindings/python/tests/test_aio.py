@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conche.aio import (
@@ -21,8 +22,10 @@ from conche.aio import (
     OptionNumber,
     Rejection,
     Request,
+    Reset,
     Response,
     ResponseError,
+    SecurityError,
     Server,
     Timeout,
     TooLarge,
@@ -481,3 +484,116 @@ def test_a_forked_process_gets_an_error_instead_of_silence() -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
     first, second = ended.stdout.split()
     assert first in ("Unreachable", "Timeout") and second == "RuntimeError"
+
+
+CERTIFICATES = Path(__file__).parents[3] / "tools/interop/credentials"
+
+
+async def test_dtls_with_certificates_authenticates_both() -> None:
+    ca, *rest = ((CERTIFICATES / name).read_bytes() for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key"))
+    certificate, key, own, own_key = rest
+    server = new_server(certificate=(certificate, key), client_roots=ca)
+
+    @server.get("/who")
+    async def who(request: Request) -> str:
+        return str(request.peer_identity)
+
+    async with server:
+        async with Client(roots=ca, certificate=(own, own_key)) as client:
+            assert "client" in (await client.get(server.uri + "/who")).text()
+        async with Client(roots=ca) as client:
+            with pytest.raises(SecurityError):
+                await client.get(server.uri + "/who", timeout=10)
+    with pytest.raises(ConfigError):
+        Client(roots=b"no PEM")
+
+
+async def test_a_wrong_pre_shared_key_is_a_security_error() -> None:
+    async with new_server(psk={"lamp": b"sesame"}) as server, Client(psk=("lamp", b"wrong")) as client:
+        with pytest.raises((SecurityError, Timeout)) as raised:
+            await client.get(server.uri + "/x", timeout=10)
+        assert not raised.value.was_sent
+
+
+class Resets(asyncio.DatagramProtocol):
+    """A peer that rejects each message with a Reset (RFC 7252 §4.2)."""
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self.transport.sendto(bytes([0x70, 0]) + data[2:4], addr)
+
+
+async def test_a_reset_is_an_error() -> None:
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_datagram_endpoint(Resets, local_addr=("127.0.0.1", 0))
+    port = transport.get_extra_info("sockname")[1]
+    async with Client() as client:
+        with pytest.raises(Reset) as raised:
+            await client.get(f"coap://127.0.0.1:{port}/x")
+        assert raised.value.was_sent
+    transport.close()
+
+
+async def test_formats_are_negotiated_and_requests_may_be_non_confirmable() -> None:
+    server = new_server()
+
+    @server.fetch("/x", observable=True)
+    async def read(request: Request) -> str:
+        return f"{request.text()} {request.accept} {request.option(65000)!r}"
+
+    async with server, Client() as client:
+        uri = server.uri + "/x"
+        response = await client.fetch(uri, "a", accept=0, options=[(65000, "é")], confirmable=False)
+        assert response.text() == "a 0 b'\\xc3\\xa9'"
+        assert (await client.fetch(uri, "a", accept=ContentFormat.JSON)).code is Code.NOT_ACCEPTABLE
+        async with client.observe(uri, "b", method=Code.FETCH) as states:
+            assert (await anext(states)).text().startswith("b ")
+            assert server.observers("/x") == 1
+
+
+async def test_a_cache_answers_while_a_response_is_fresh() -> None:
+    server, calls = new_server(), 0
+
+    @server.get("/x")
+    async def read(request: Request) -> Response:
+        nonlocal calls
+        calls += 1
+        return Response(Code.CONTENT, str(calls), max_age=60)
+
+    async with server, Client(cache=True) as client:
+        first, second = await client.get(server.uri + "/x"), await client.get(server.uri + "/x")
+        assert (first.text(), first.age, second.text()) == ("1", None, "1")
+        assert second.age is not None
+
+
+async def test_a_response_of_another_server_can_be_returned() -> None:
+    origin, proxy, client = new_server(), new_server(), Client()
+
+    @origin.get("/large")
+    async def large(request: Request) -> Response:
+        return Response(Code.CONTENT, b"x" * 5000, content_format=60, etag=b"v1")
+
+    @proxy.get("/large")
+    async def forward(request: Request) -> Response:
+        return await client.get(origin.uri + "/large")
+
+    async with origin, proxy, client:
+        response = await client.get(proxy.uri + "/large")
+    assert (response.payload, response.content_format, response.etag) == (b"x" * 5000, 60, b"v1")
+
+
+async def test_the_links_of_a_server_have_its_attributes() -> None:
+    server = new_server()
+
+    async def handler(request: Request, **captures: str) -> None:
+        return None
+
+    server.get("/t", observable=True, attributes={"rt": "temperature-c"})(handler)
+    server.get("/hidden", hidden=True)(handler)
+    server.get("/{room}/x")(handler)
+    async with server, Client() as client:
+        response = await client.get(server.uri + "/.well-known/core")
+    assert response.text() == '</t>;rt="temperature-c";obs'
+    assert response.content_format == ContentFormat.LINK_FORMAT

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from conche._conche import Failure
 
+from ._codes import Code
+
 if TYPE_CHECKING:
-    from ._messages import Code, Response
+    from ._messages import Response
 
 
 class Error(Exception):
@@ -86,7 +88,8 @@ class Rejection(Exception):
     4.xx or 5.xx.
     """
 
-    def __init__(self, code: Code, diagnostic: str = "") -> None:
+    def __init__(self, code: int, diagnostic: str = "") -> None:
+        code = Code(code)
         if code >> 5 not in (4, 5):
             raise ValueError(f"{code} is no error code, such as Code.NOT_FOUND")
         super().__init__(f"{code}: {diagnostic}" if diagnostic else str(code))

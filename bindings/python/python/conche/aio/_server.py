@@ -105,7 +105,7 @@ class Server:
         body_limit: int | None = None,
         block_size: int | None = None,
         retry_unreachable: bool = False,
-        psk: Mapping[str | bytes, bytes] | Mapping[str, bytes] | None = None,
+        psk: Mapping[str, bytes] | Mapping[bytes, bytes] | None = None,
         certificate: tuple[bytes, bytes] | None = None,
         client_roots: bytes | None = None,
         oscore: Sequence[OscoreKeys] = (),
