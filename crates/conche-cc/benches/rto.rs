@@ -136,7 +136,7 @@ fn by_type(c: &mut Criterion) {
 fn by_name(c: &mut Criterion) {
     let group = &mut c.benchmark_group("any");
     for named in ALL {
-        measure(group, named.name, &named.controller());
+        measure(group, named.name(), &named.controller());
     }
 }
 

@@ -5,125 +5,21 @@
 //! file and a line in the table below.
 
 mod configured;
+mod named;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+mod own;
 
-use core::fmt;
 use core::time::Duration;
 
 pub use configured::{ConfigurationError, ParameterError};
+pub use named::{Controllers, Named, UnknownController};
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub use own::DuplicateName;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
-use crate::features::Features;
-use crate::parameters::{Description, Parameters, Value, nearest, same_name};
+use crate::parameters::{Description, Parameters, Value};
 use crate::path_history::PathHistory;
 use crate::time::Instant;
-
-/// A named controller, of this crate or another.
-#[derive(Clone, Copy, Debug)]
-pub struct Named {
-    /// Name in lower case with dashes.
-    pub name: &'static str,
-    /// Feature table row.
-    pub features: Features,
-    make: fn() -> AnyController,
-}
-
-impl Named {
-    /// Names another crate's algorithm with its `Default` configuration.
-    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-    #[must_use]
-    pub const fn own<C>(name: &'static str, features: Features) -> Self
-    where
-        C: Controller + Default + core::fmt::Debug + Send + Sync + 'static,
-        C::Peer: Send + Sync + 'static,
-        C::Flight: Send + Sync + 'static,
-    {
-        Self { name, features, make: || crate::dynamic::DynController::new(C::default()).into() }
-    }
-
-    /// As [`own`](Self::own), with [parameters](crate::parameters!) that can be set by name.
-    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-    #[must_use]
-    pub const fn own_with_parameters<C>(name: &'static str, features: Features) -> Self
-    where
-        C: Controller + Parameters + Clone + Default + core::fmt::Debug + Send + Sync + 'static,
-        C::Peer: Send + Sync + 'static,
-        C::Flight: Send + Sync + 'static,
-    {
-        Self { name, features, make: || crate::dynamic::DynController::with_parameters(C::default()).into() }
-    }
-
-    /// Returns the algorithm with its production defaults.
-    #[must_use]
-    pub fn controller(&self) -> AnyController {
-        (self.make)()
-    }
-
-    /// Returns the controller of this name, as [`AnyController::by_name`].
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownController`].
-    pub fn by_name(name: &str) -> Result<&'static Self, UnknownController> {
-        Controllers::default().by_name(name)
-    }
-}
-
-/// All controllers of a program: this crate's, then its own.
-///
-/// ```
-/// use conche_cc::any::Controllers;
-///
-/// let names: Vec<_> = Controllers::default().iter().map(|named| named.name).collect();
-/// assert!(names.contains(&"cocoa"));
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Controllers {
-    own: &'static [Named],
-}
-
-impl PartialEq for Controllers {
-    fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.own, other.own)
-    }
-}
-
-impl Eq for Controllers {}
-
-impl Controllers {
-    /// Returns this crate's controllers and `own`.
-    ///
-    /// # Errors
-    ///
-    /// The first name that occurs twice.
-    pub fn with(own: &'static [Named]) -> Result<Self, &'static str> {
-        for (place, named) in own.iter().enumerate() {
-            if ALL.iter().chain(&own[..place]).any(|known| same_name(known.name, named.name)) {
-                return Err(named.name);
-            }
-        }
-        Ok(Self { own })
-    }
-
-    /// Iterates in table order.
-    pub fn iter(self) -> impl Iterator<Item = &'static Named> + Clone {
-        ALL.iter().chain(self.own)
-    }
-
-    /// Returns the program's own controllers.
-    #[must_use]
-    pub fn own(self) -> &'static [Named] {
-        self.own
-    }
-
-    /// Returns the controller of this name, as [`AnyController::by_name`].
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownController`].
-    pub fn by_name(self, name: &str) -> Result<&'static Named, UnknownController> {
-        self.iter().find(|named| same_name(named.name, name)).ok_or_else(|| UnknownController::new(name, self))
-    }
-}
 
 impl AnyController {
     /// Returns the algorithm of this name with production defaults; case is ignored, and `_` equals
@@ -144,48 +40,6 @@ impl AnyController {
     }
 }
 
-/// An unknown controller name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownController {
-    /// The most similar valid name, if any.
-    pub nearest: Option<&'static str>,
-    asked: [u8; Self::SHOWN],
-    len: usize,
-    known: Controllers,
-}
-
-impl UnknownController {
-    const SHOWN: usize = 32;
-
-    fn new(name: &str, known: Controllers) -> Self {
-        let len = (0..=Self::SHOWN.min(name.len())).rev().find(|len| name.is_char_boundary(*len)).unwrap_or(0);
-        let mut asked = [0; Self::SHOWN];
-        asked[..len].copy_from_slice(&name.as_bytes()[..len]);
-        Self { nearest: nearest(name, known.iter().map(|named| named.name)), asked, len, known }
-    }
-}
-
-impl fmt::Display for UnknownController {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let asked = core::str::from_utf8(&self.asked[..self.len]).unwrap_or("");
-        write!(f, "no congestion controller is called {asked:?}")?;
-        match self.nearest {
-            Some(nearest) => write!(f, "; did you mean {nearest}?")?,
-            None => f.write_str(".")?,
-        }
-        f.write_str(" Valid names: ")?;
-        for (n, named) in self.known.iter().enumerate() {
-            if n > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(named.name)?;
-        }
-        Ok(())
-    }
-}
-
-impl core::error::Error for UnknownController {}
-
 /// Keeps [`AnyPeer`] small.
 #[cfg(feature = "alloc")]
 pub(crate) type Boxed<T> = alloc::boxed::Box<T>;
@@ -200,7 +54,7 @@ trait Variant: Controller {
 
 macro_rules! algorithms {
     ($($(#[$attribute:meta])* $variant:ident($type:ty) {
-        $($name:literal => $make:expr, $features:expr;)*
+        $($name:literal => $make:expr, $features:expr $(, version $version:literal)?;)*
     })+) => {
         /// An algorithm of this crate with its configuration.
         ///
@@ -241,7 +95,7 @@ macro_rules! algorithms {
 
         /// Every name in table order.
         pub const ALL: &[Named] = &[
-            $($(Named { name: $name, features: $features, make: || AnyController::$variant($make) },)*)+
+            $($(Named::fixed($name, $features, || AnyController::$variant($make))$(.with_version($version))?,)*)+
         ];
 
         $(
@@ -432,7 +286,7 @@ algorithms! {
         "semi-dynamic" => wiopt::SemiDynamic::default(), wiopt::SEMI_DYNAMIC_FEATURES;
     }
     Rfc6298(wiopt::Rfc6298) { "rfc6298" => wiopt::Rfc6298::default(), wiopt::RFC6298_FEATURES; }
-    Temper(temper::Temper) { "temper" => temper::Temper::default(), temper::FEATURES; }
+    Temper(temper::Temper) { "temper" => temper::Temper::default(), temper::FEATURES, version 2; }
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     Own(crate::dynamic::DynController) {}
 }

@@ -21,8 +21,8 @@ mod rule_template;
 /// The exceptions, each documented by its algorithm.
 fn bounds(named: &Named) -> Bounds {
     Bounds {
-        cap: Duration::from_secs(if named.name == "linux" { 120 } else { 60 }),
-        backoff_never_shrinks: !["fasor", "fasor-pseudo", "mrp", "cocoa-plus-plus"].contains(&named.name),
+        cap: Duration::from_secs(if named.name() == "linux" { 120 } else { 60 }),
+        backoff_never_shrinks: !["fasor", "fasor-pseudo", "mrp", "cocoa-plus-plus"].contains(&named.name()),
     }
 }
 
@@ -34,7 +34,7 @@ fn every_controller_passes_all_checks_that_apply_to_its_features() {
         .iter()
         .flat_map(|named| {
             let violations = checks::violations(&named.controller(), &named.features, bounds(named));
-            violations.into_iter().map(move |violation| format!("{}: {violation}", named.name))
+            violations.into_iter().map(move |violation| format!("{}: {violation}", named.name()))
         })
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
@@ -95,11 +95,11 @@ fn a_rule_answers_as_the_same_algorithm_with_the_full_trait() {
 /// gradient, CoCoA++ shrinks its timers.
 #[test]
 fn the_rate_falls_under_total_loss() {
-    let printed_without = |named: &&Named| named.name.starts_with("bdp");
+    let printed_without = |named: &&Named| named.name().starts_with("bdp");
     suite::slows_down_under_total_loss(&Bdp { binary_backoff: true, ..Bdp::default() });
     for named in ALL.iter().filter(printed_without) {
         let gaps = suite::gaps_under_total_loss(&named.controller(), 1).remove(0);
-        assert!(gaps.iter().all(|gap| *gap == gaps[0]), "{}: its documentation says otherwise", named.name);
+        assert!(gaps.iter().all(|gap| *gap == gaps[0]), "{}: its documentation says otherwise", named.name());
     }
     let gaps = suite::gaps_under_total_loss(&CocoaPlusPlus::default(), 1).remove(0);
     assert!(gaps.is_sorted_by(|one, next| next < one), "{gaps:?}");
@@ -112,6 +112,6 @@ fn no_peer_takes_more_bytes_than_published() {
         ALL.iter().filter_map(|named| Some((named, usize::from(named.features.published_bytes?)))).collect();
     assert!(published.len() >= 6, "the table has six rows");
     for (named, bytes) in published {
-        assert!(named.features.peer_bytes <= bytes, "{}: {} bytes", named.name, named.features.peer_bytes);
+        assert!(named.features.peer_bytes <= bytes, "{}: {} bytes", named.name(), named.features.peer_bytes);
     }
 }

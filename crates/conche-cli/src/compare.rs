@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
+use conche::cc::any::Controllers;
 use conche_lab::comparison::{self, CellComparison, rankings};
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::NETWORKS;
@@ -48,7 +49,7 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let Args { sources, baseline, full, options } = args;
-    let options = options.comparing();
+    let options = options.comparing(&global.controllers);
     let options = if full { options } else { options.quick() };
     let controllers = options.controllers();
     if let Some(name) = baseline.as_ref().filter(|name| !controllers.contains(name)) {
@@ -58,7 +59,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if let Some(duplicate) = first_duplicate(controllers) {
         return Err(UsageError(format!("the controller `{duplicate}` is there twice; name it once")).into());
     }
-    let (done, store) = options.execute_all(experiments(&sources, &options)?, global)?;
+    let (done, store) = options.execute_all(experiments(&sources, &options, &global.controllers)?, global)?;
     let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
     let rows = comparison::rows(&cells, baseline.as_deref());
     let lines = to_ndjson(&rows)?;
@@ -76,20 +77,20 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn experiments(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Experiment>> {
+fn experiments(sources: &[Source], options: &Options, controllers: &Controllers) -> anyhow::Result<Vec<Experiment>> {
     if sources.is_empty() {
-        return PAPERS.iter().map(|paper| options.checked(paper.experiment())).collect();
+        return PAPERS.iter().map(|paper| options.checked(paper.experiment(controllers))).collect();
     }
     let mut experiments: Vec<Experiment> = Vec::new();
     for source in sources {
         let of_source = match source {
-            Source::Paper(paper) => vec![options.checked(paper.experiment())?],
-            Source::Network(network) => vec![options.checked(network.experiment())?],
+            Source::Paper(paper) => vec![options.checked(paper.experiment(controllers))?],
+            Source::Network(network) => vec![options.checked(network.experiment(controllers))?],
             Source::Networks => {
-                let all = NETWORKS.iter().map(|network| options.checked(network.experiment()));
+                let all = NETWORKS.iter().map(|network| options.checked(network.experiment(controllers)));
                 all.collect::<anyhow::Result<_>>()?
             }
-            Source::File(file) => vec![crate::run::read(file, options)?],
+            Source::File(file) => vec![crate::run::read(file, options, controllers)?],
         };
         for experiment in of_source {
             let name = experiment.name();

@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use conche::cc::any::Named;
+use conche::cc::any::{Controllers, Named};
 use conche::cc::features::Features;
 use conche::cc::parameters::Description;
-use conche_lab::controllers::known;
 use serde::Serialize;
 
 use crate::Global;
@@ -28,8 +27,8 @@ Bytes: state of a peer + state of an exchange in progress.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Controller to describe.
-    #[arg(value_parser = names::NAMED, hide_possible_values = true)]
-    name: Option<&'static Named>,
+    #[arg(value_name = "NAME", value_parser = names::NAMED, hide_possible_values = true)]
+    controller: Option<Named>,
     /// List the parameters with defaults, ranges and sources.
     ///
     /// For `--cc`, `--controllers` and scenarios.
@@ -39,26 +38,28 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
+    let (all, one) = (&global.controllers, args.controller.as_ref());
     if args.parameters {
-        let chosen: Vec<&Named> = args.name.map_or_else(|| known().iter().collect(), |named| vec![named]);
+        let chosen: Vec<&Named> = one.map_or_else(|| all.iter().collect(), |named| vec![named]);
         return match global.json {
             true => Ok(print_parameters(&mut out, chosen)?),
             false => Ok(writeln!(out, "{}", parameters(chosen).laid_out())?),
         };
     }
-    match args.name {
+    match one {
         Some(named) if global.json => Ok(print(&mut out, [named])?),
-        None if global.json => Ok(print(&mut out, known().iter())?),
+        None if global.json => Ok(print(&mut out, all.iter())?),
         Some(named) => Ok(write!(out, "{}", about(named))?),
-        None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table().laid_out())?),
+        None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table(all).laid_out())?),
     }
 }
 
-fn table() -> Grid {
+fn table(controllers: &Controllers) -> Grid {
     let header = ["name", "RTTs", "dithering", "backoff", "ageing", "reuses", "bytes"];
-    let row = |Named { name, features, .. }: &Named| {
+    let row = |named: &Named| {
+        let (name, features) = (named.name(), &named.features);
         vec![
-            format!("{name}{}", if *name == names::DEFAULT { " *" } else { "" }),
+            format!("{name}{}", if name == names::DEFAULT { " *" } else { "" }),
             rtts(features).to_owned(),
             features.dithering.to_owned(),
             features.backoff.to_owned(),
@@ -70,7 +71,7 @@ fn table() -> Grid {
     Grid {
         header: header.map(str::to_owned).into(),
         names: 1,
-        rows: known().iter().map(row).collect(),
+        rows: controllers.iter().map(row).collect(),
         ..Grid::default()
     }
 }
@@ -81,7 +82,7 @@ fn parameters(controllers: Vec<&Named>) -> Grid {
     for named in controllers {
         for (Description { name, range, about, source }, default) in named.controller().parameters() {
             let (default, range) = (default.to_string(), (range.unit(), range.to_string()));
-            let row = [named.name, name, &default, range.0, &range.1, about, source];
+            let row = [named.name(), name, &default, range.0, &range.1, about, source];
             rows.push(row.map(str::to_owned).into());
         }
     }
@@ -90,9 +91,9 @@ fn parameters(controllers: Vec<&Named>) -> Grid {
 
 fn print_parameters(out: &mut impl Write, controllers: Vec<&Named>) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Line {
+    struct Line<'a> {
         schema: u32,
-        controller: &'static str,
+        controller: &'a str,
         parameter: &'static str,
         default: String,
         unit: &'static str,
@@ -104,7 +105,7 @@ fn print_parameters(out: &mut impl Write, controllers: Vec<&Named>) -> io::Resul
         for (Description { name, range, about, source }, default) in named.controller().parameters() {
             let line = Line {
                 schema: SCHEMA,
-                controller: named.name,
+                controller: named.name(),
                 parameter: name,
                 default: default.to_string(),
                 unit: range.unit(),
@@ -128,7 +129,7 @@ fn rtts(features: &Features) -> &'static str {
 }
 
 fn about(named: &Named) -> String {
-    let Named { name, features, .. } = named;
+    let (name, features) = (named.name(), &named.features);
     let published = features.published_bytes.map_or_else(|| "nothing".to_owned(), |bytes| format!("{bytes} bytes"));
     let reuses = if features.reuses_backed_off_rto { "the backed-off one" } else { "an RTO of its own" };
     format!(
@@ -156,11 +157,11 @@ fn about(named: &Named) -> String {
     )
 }
 
-fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Named>) -> io::Result<()> {
+fn print<'a>(out: &mut impl Write, controllers: impl IntoIterator<Item = &'a Named>) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Line {
+    struct Line<'a> {
         schema: u32,
-        name: &'static str,
+        name: &'a str,
         is_default: bool,
         about: &'static str,
         strong_rtt: bool,
@@ -174,11 +175,12 @@ fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Na
         exchange_bytes: usize,
         published_peer_bytes: Option<u16>,
     }
-    for Named { name, features, .. } in controllers {
+    for named in controllers {
+        let (name, features) = (named.name(), &named.features);
         let line = Line {
             schema: SCHEMA,
             name,
-            is_default: *name == names::DEFAULT,
+            is_default: name == names::DEFAULT,
             about: features.about,
             strong_rtt: features.strong_rtt,
             weak_rtt: features.weak_rtt.is_some(),

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use conche::cc::any::Controllers;
 use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
 use conche_lab::comparison::CellComparison;
-use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
 use conche_lab::results::{Begin, Build, Finished, Origin, Program};
@@ -225,14 +225,14 @@ impl Options {
     }
 
     /// Adds the program's own controllers to a scenario's schemes.
-    pub fn with_own(self) -> Self {
-        Self { also: known().own().iter().map(|named| named.name.to_owned()).collect(), ..self }
+    pub fn with_own(self, controllers: &Controllers) -> Self {
+        Self { also: controllers.own().iter().map(|named| named.name().to_owned()).collect(), ..self }
     }
 
-    pub fn comparing(mut self) -> Self {
+    pub fn comparing(mut self, controllers: &Controllers) -> Self {
         self.controllers = names::with_parameters(self.controllers);
         if self.controllers.is_empty() {
-            self.controllers = known().iter().map(|named| named.name.to_owned()).collect();
+            self.controllers = controllers.iter().map(|named| named.name().to_owned()).collect();
         }
         Self { compares: true, ..self }
     }

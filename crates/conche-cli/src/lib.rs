@@ -51,9 +51,9 @@ mod trace;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use conche::Code;
-use conche::cc::any::Named;
+use conche::cc::any::{Controllers, Named};
 
 /// CoAP client, server and simulator with selectable congestion control.
 #[derive(Debug, Parser)]
@@ -83,6 +83,9 @@ struct Global {
     /// Errors are objects on standard error.
     #[arg(long, global = true, display_order = LAST)]
     json: bool,
+    /// Conche's controllers and those of this program.
+    #[arg(skip)]
+    controllers: Controllers,
 }
 
 impl Global {
@@ -143,12 +146,26 @@ enum Command {
 /// controllers are available wherever one is chosen or compared. Errors, such as a duplicate
 /// controller name, go to standard error.
 pub fn main(own: impl IntoIterator<Item = Named>) -> ExitCode {
-    if let Err(taken) = conche_lab::controllers::know(own.into_iter().collect()) {
-        show::note(format_args!("error: two congestion controllers are called {taken}; give yours another name"));
-        return ExitCode::FAILURE;
-    }
-    let Cli { global, command } = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));
+    let controllers = match Controllers::with(own) {
+        Ok(controllers) => controllers,
+        Err(error) => {
+            show::note(format_args!("error: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let Cli { global, command } = parse(&controllers).unwrap_or_else(|error| exit::usage(&error));
+    let global = Global { controllers, ..global };
     exit::report(run(command, &global), global.json)
+}
+
+fn parse(controllers: &Controllers) -> Result<Cli, clap::Error> {
+    let mut command = command_with(controllers);
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn command_with(controllers: &Controllers) -> clap::Command {
+    names::with_controllers(Cli::command(), controllers)
 }
 
 fn run(command: Command, global: &Global) -> anyhow::Result<()> {
@@ -174,8 +191,8 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Report(args) => report::run(&args, global),
         Command::Keygen(args) => keygen::run(&args, global),
         Command::Controllers(args) => controllers::run(args, global),
-        Command::NewController(args) => new_controller::run(&args),
-        Command::Completions(args) => shell::completions(&args),
-        Command::Man(args) => shell::man(&args),
+        Command::NewController(args) => new_controller::run(&args, &global.controllers),
+        Command::Completions(args) => shell::completions(&args, &global.controllers),
+        Command::Man(args) => shell::man(&args, &global.controllers),
     }
 }

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, Command};
-use conche::cc::any::Named;
+use conche::cc::any::{Controllers, Named};
 use conche::cc::parameters::nearest;
 use conche::{AnyController, Builder};
-use conche_lab::controllers::known;
 use conche_lab::networks::{NETWORKS, Network};
 use conche_lab::papers::{PAPERS, Paper};
 
@@ -62,44 +61,68 @@ impl Control {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct NameParser<T> {
-    parse: fn(&Command, Option<&Arg>, &OsStr) -> Result<T, Error>,
-    names: fn() -> Vec<PossibleValue>,
+    controllers: Controllers,
+    parse: fn(&Controllers, &Command, Option<&Arg>, &OsStr) -> Result<T, Error>,
+    names: fn(&Controllers) -> Vec<PossibleValue>,
+}
+
+impl<T> NameParser<T> {
+    fn of(self, controllers: &Controllers) -> Self {
+        Self { controllers: controllers.clone(), ..self }
+    }
 }
 
 impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
     type Value = T;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
-        (self.parse)(command, arg, value)
+        (self.parse)(&self.controllers, command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.names)().into_iter()))
+        Some(Box::new((self.names)(&self.controllers).into_iter()))
     }
+}
+
+/// Lets the arguments that name controllers take these; arguments are declared with conche's.
+pub fn with_controllers(command: Command, controllers: &Controllers) -> Command {
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "cc" => arg.value_parser(CONTROLLER.of(controllers)),
+        "controller" => arg.value_parser(NAMED.of(controllers)),
+        "controllers" | "baseline" => arg.value_parser(SCHEME.of(controllers)),
+        _ => arg,
+    });
+    command.mut_subcommands(|command| with_controllers(command, controllers))
 }
 
 /// As tolerant as [`AnyController::by_name`], with its suggestions.
 pub const CONTROLLER: NameParser<AnyController> = NameParser {
-    parse: |command, arg, value| {
-        let configured = |text: String| known().configured(&text).map(|(_, controller)| controller);
+    controllers: Controllers::new(),
+    parse: |controllers, command, arg, value| {
+        let controllers = controllers.clone();
+        let configured = move |text: String| controllers.configured(&text).map(|(_, controller)| controller);
         StringValueParser::new().try_map(configured).parse_ref(command, arg, value)
     },
-    names: controllers,
+    names: known,
 };
 
-pub const NAMED: NameParser<&'static Named> = NameParser {
-    parse: |command, arg, value| {
-        StringValueParser::new().try_map(|name| known().by_name(&name)).parse_ref(command, arg, value)
+pub const NAMED: NameParser<Named> = NameParser {
+    controllers: Controllers::new(),
+    parse: |controllers, command, arg, value| {
+        let controllers = controllers.clone();
+        let named = move |name: String| controllers.by_name(&name).cloned();
+        StringValueParser::new().try_map(named).parse_ref(command, arg, value)
     },
-    names: controllers,
+    names: known,
 };
 
 /// Accepts any name: scenarios define schemes. Completions offer controllers.
 pub const SCHEME: NameParser<String> = NameParser {
-    parse: |command, arg, value| StringValueParser::new().parse_ref(command, arg, value),
-    names: controllers,
+    controllers: Controllers::new(),
+    parse: |_, command, arg, value| StringValueParser::new().parse_ref(command, arg, value),
+    names: known,
 };
 
 /// Joins parts split at the commas between parameters: `cocoa:weak_k=1` and `max_rto=30s`.
@@ -114,8 +137,9 @@ pub fn with_parameters(parts: impl IntoIterator<Item = String>) -> Vec<String> {
     names
 }
 
-fn controllers() -> Vec<PossibleValue> {
-    known().iter().map(|named| PossibleValue::new(named.name).help(named.features.about)).collect()
+fn known(controllers: &Controllers) -> Vec<PossibleValue> {
+    let named = |named: &Named| PossibleValue::new(named.name().to_owned()).help(named.features.about);
+    controllers.iter().map(named).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -132,7 +156,8 @@ pub const ALL_NETWORKS: &str = "networks";
 
 /// A name without a dot or slash means a paper or network, unless such a file exists.
 pub const SOURCE: NameParser<Source> = NameParser {
-    parse: |command, arg, value| {
+    controllers: Controllers::new(),
+    parse: |_, command, arg, value| {
         let name = value.to_str().unwrap_or_default();
         if let Some(paper) = Paper::by_name(name) {
             return Ok(Source::Paper(paper));
@@ -152,14 +177,15 @@ pub const SOURCE: NameParser<Source> = NameParser {
         let known = format!("the papers are: {papers}; the networks are: {networks}; all of them: {ALL_NETWORKS}");
         Err(unknown(command, &format!("no paper or network `{name}`"), meant, &known))
     },
-    names: || {
+    names: |_| {
         let networks = [ALL_NETWORKS].into_iter().chain(networks());
-        papers().into_iter().chain(networks.map(PossibleValue::new)).collect()
+        paper_names().chain(networks).map(PossibleValue::new).collect()
     },
 };
 
 pub const PAPER: NameParser<&'static Paper> = NameParser {
-    parse: |command, arg, value| {
+    controllers: Controllers::new(),
+    parse: |_, command, arg, value| {
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
         Paper::by_name(&name).ok_or_else(|| {
             // Other commands accept networks and files too.
@@ -172,7 +198,7 @@ pub const PAPER: NameParser<&'static Paper> = NameParser {
             unknown(command, &format!("no paper `{name}`"), nearest_paper(&name), &known)
         })
     },
-    names: papers,
+    names: |_| paper_names().map(PossibleValue::new).collect(),
 };
 
 fn unknown(command: &Command, missing: &str, meant: Option<&str>, known: &str) -> Error {
@@ -199,10 +225,6 @@ fn nearest_paper(name: &str) -> Option<&'static str> {
         let nearest = nearest(name, paper_names().map(stem))?;
         paper_names().find(|name| stem(name) == nearest)
     })
-}
-
-fn papers() -> Vec<PossibleValue> {
-    paper_names().map(PossibleValue::new).collect()
 }
 
 #[cfg(test)]

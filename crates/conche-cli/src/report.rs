@@ -30,7 +30,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
-    let read = args.directories.iter().map(|directory| Results::read(directory)).collect::<Result<Vec<_>, _>>();
+    let read = args
+        .directories
+        .iter()
+        .map(|directory| Results::read(directory, &global.controllers))
+        .collect::<Result<Vec<_>, _>>();
     let results = read.map_err(|error| match error {
         ReadError::NoResults { .. } => UsageError(error.to_string()).into(),
         error => anyhow::Error::from(error),

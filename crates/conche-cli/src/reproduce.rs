@@ -25,11 +25,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let options = args.options.with_own();
+    let options = args.options.with_own(&global.controllers);
     match args.papers[..] {
         [] if args.full => all(&PAPERS.iter().collect::<Vec<_>>(), &options, global),
         [] => all(&PAPERS.iter().collect::<Vec<_>>(), &options.quick(), global),
-        [paper] => options.execute(options.checked(paper.experiment())?, None, global),
+        [paper] => options.execute(options.checked(paper.experiment(&global.controllers))?, None, global),
         _ => all(&distinct(args.papers), &options, global),
     }
 }
@@ -48,8 +48,10 @@ fn distinct(papers: Vec<&'static Paper>) -> Vec<&'static Paper> {
 /// Reproduces papers one after the other, each on all cores, and prints a summary; the tables go to
 /// `--output`.
 fn all(papers: &[&Paper], options: &Options, global: &Global) -> anyhow::Result<()> {
-    let experiments =
-        papers.iter().map(|paper| options.checked(paper.experiment())).collect::<anyhow::Result<Vec<_>>>()?;
+    let experiments = papers
+        .iter()
+        .map(|paper| options.checked(paper.experiment(&global.controllers)))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let (done, store) = options.execute_all(experiments, global)?;
     let summaries: Vec<(&str, Summary)> =
         papers.iter().zip(&done).map(|(paper, done)| (paper.name, done.summary())).collect();

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use conche::cc::any::Controllers;
 use conche::cc::parameters::nearest;
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::Network;
@@ -33,8 +34,8 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let network = args.file.to_str().and_then(Network::by_name).filter(|_| !args.file.exists());
     let experiment = match network {
-        Some(network) => args.options.checked(network.experiment())?,
-        None => read(&args.file, &args.options)?,
+        Some(network) => args.options.checked(network.experiment(&global.controllers))?,
+        None => read(&args.file, &args.options, &global.controllers)?,
     };
     args.options
         .execute(experiment, Some(&args.trace), global)
@@ -42,9 +43,9 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 }
 
 /// Reads a scenario, and checks all runs that the options select.
-pub fn read(file: &Path, options: &Options) -> anyhow::Result<Experiment> {
+pub fn read(file: &Path, options: &Options, controllers: &Controllers) -> anyhow::Result<Experiment> {
     let text = std::fs::read_to_string(file).map_err(|error| UsageError(unread(file, &error)))?;
-    let experiment = Experiment::read(&text, &|name| beside(file, name));
+    let experiment = Experiment::read(&text, &|name| beside(file, name), controllers);
     let checked = experiment.and_then(|experiment| options.check(&experiment).map(|()| experiment));
     Ok(checked.map_err(|error| diagnosis(file, &text, &error))?)
 }

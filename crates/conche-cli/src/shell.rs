@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Arg, ArgAction, Command, CommandFactory, Id};
+use clap::{Arg, ArgAction, Command, Id};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+use conche::cc::any::Controllers;
 
-use crate::{Cli, exit};
+use crate::{command_with, exit};
 
 #[derive(Debug, clap::Args)]
 pub struct Completions {
@@ -27,25 +28,24 @@ pub struct Manual {
     dir: Option<PathBuf>,
 }
 
-pub fn completions(args: &Completions) -> anyhow::Result<()> {
+pub fn completions(args: &Completions, controllers: &Controllers) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "conche", &mut script);
+    clap_complete::generate(args.shell, &mut command_with(controllers), "conche", &mut script);
     Ok(io::stdout().write_all(&script)?)
 }
 
 /// Without a directory, one page for `conche man | man -l -`.
-pub fn man(args: &Manual) -> anyhow::Result<()> {
+pub fn man(args: &Manual, controllers: &Controllers) -> anyhow::Result<()> {
     match &args.dir {
-        Some(directory) => {
-            pages(directory).with_context(|| format!("the manual pages cannot be written into {}", directory.display()))
-        }
-        None => Ok(io::stdout().write_all(&page()?)?),
+        Some(directory) => pages(directory, controllers)
+            .with_context(|| format!("the manual pages cannot be written into {}", directory.display())),
+        None => Ok(io::stdout().write_all(&page(controllers)?)?),
     }
 }
 
-fn pages(directory: &Path) -> io::Result<()> {
+fn pages(directory: &Path, controllers: &Controllers) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    write_pages(&command(), directory)
+    write_pages(&command(controllers), directory)
 }
 
 fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
@@ -66,15 +66,15 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
 }
 
 /// `conche help get` prints conche-get(1), so it needs no page.
-fn command() -> Command {
-    let mut command = Cli::command().disable_help_subcommand(true);
+fn command(controllers: &Controllers) -> Command {
+    let mut command = command_with(controllers).disable_help_subcommand(true);
     command.build();
     command
 }
 
-fn page() -> io::Result<Vec<u8>> {
+fn page(controllers: &Controllers) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    let command = command();
+    let command = command(controllers);
     let whole = Man::new(command.clone());
     whole.render_title(&mut page)?;
     whole.render_name_section(&mut page)?;

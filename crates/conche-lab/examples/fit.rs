@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use conche_lab::campaign::RunOptions;
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::{Closeness, ETFA14, Provenance};
-use conche_lab::scenario::{Effort, FileError};
+use conche_lab::scenario::{Controllers, Effort, FileError};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use toml::{Table, Value};
 
@@ -78,7 +78,7 @@ fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Erro
         let path = PathBuf::from(format!("{beside}{name}"));
         std::fs::read_to_string(&path).map_err(|error| FileError::Unreadable { path, error })
     };
-    Ok(Experiment::read(&toml::to_string(&scenario)?, &file)?)
+    Ok(Experiment::read(&toml::to_string(&scenario)?, &file, &Controllers::new())?)
 }
 
 fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> bool {

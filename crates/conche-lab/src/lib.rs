@@ -17,5 +17,5 @@ pub mod workload;
 
 pub use conche_results as results;
 pub use conche_scenario as scenario;
-pub use conche_scenario::{controllers, units};
+pub use conche_scenario::{Controllers, units};
 pub use conche_stats as stats;

@@ -4,7 +4,7 @@
 //! developed on design networks, and are judged on judgement networks.
 
 use crate::experiment::Experiment;
-use crate::scenario::FileError;
+use crate::scenario::{Controllers, FileError};
 
 /// A network to compare controllers on.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +25,13 @@ impl Network {
         NETWORKS.iter().find(|network| network.name == name)
     }
 
-    /// Returns the network's experiment.
+    /// Returns the network's experiment, on which `controllers` can run.
     ///
     /// # Panics
     /// Never: a test reads every scenario.
     #[must_use]
-    pub fn experiment(&self) -> Experiment {
-        Experiment::read(self.scenario, &|_| Err(FileError::NotFound))
+    pub fn experiment(&self, controllers: &Controllers) -> Experiment {
+        Experiment::read(self.scenario, &|_| Err(FileError::NotFound), controllers)
             .expect("the scenarios of networks are valid: a test reads them all")
     }
 }

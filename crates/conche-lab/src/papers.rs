@@ -4,7 +4,7 @@ use conche_results::{Score, Verdict};
 
 use crate::experiment::{CLOSENESS_HEADER, Experiment};
 pub use crate::experiment::{Closeness, Provenance, WITHIN_PERCENT};
-use crate::scenario::{FileError, Unit};
+use crate::scenario::{Controllers, FileError, Unit};
 use crate::table::{Table, deviation, number};
 use crate::value::MeasuredValue;
 
@@ -61,13 +61,14 @@ impl Paper {
         PAPERS.iter().find(|paper| paper.name == name)
     }
 
-    /// Returns the paper's experiment.
+    /// Returns the paper's experiment, on which `controllers` can run.
     ///
     /// # Panics
     /// Never: a test reads every scenario.
     #[must_use]
-    pub fn experiment(&self) -> Experiment {
-        Experiment::read(self.scenario, &paper_file).expect("the scenarios of papers are valid: a test reads them all")
+    pub fn experiment(&self, controllers: &Controllers) -> Experiment {
+        Experiment::read(self.scenario, &paper_file, controllers)
+            .expect("the scenarios of papers are valid: a test reads them all")
     }
 }
 

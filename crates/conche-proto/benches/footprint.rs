@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("idle peers, counted with 65 536 of them:");
     for named in ALL {
         let (_, bytes, _) = known(65_536, named.controller())?;
-        println!("  {:<16} {:>4} B", named.name, bytes / 65_536);
+        println!("  {:<16} {:>4} B", named.name(), bytes / 65_536);
     }
     let (endpoint, bytes, longest) = known(MILLION, AnyController::by_name("cocoa")?)?;
     println!();

@@ -1,9 +1,10 @@
 //! Results as one self-contained HTML file, which is readable without scripts and prints well.
 //!
 //! ```no_run
+//! use conche_lab::Controllers;
 //! use conche_report::{Results, page};
 //!
-//! let results = Results::read("results".as_ref())?;
+//! let results = Results::read("results".as_ref(), &Controllers::new())?;
 //! std::fs::write("report.html", page(&[results]))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

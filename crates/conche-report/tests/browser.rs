@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use conche_lab::Controllers;
 use conche_report::{Results, page};
 
 const SCENARIO: &str = r#"
@@ -182,7 +183,8 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
     common::compare(directory.path(), &papers);
     let with_series = directory.path().join("series");
     common::series(&with_series, SCENARIO, 3);
-    let results = [directory.path(), &with_series].map(|directory| Results::read(directory).expect("results"));
+    let results = [directory.path(), &with_series]
+        .map(|directory| Results::read(directory, &Controllers::new()).expect("results"));
     let page = page(&results);
     for width in [1280, 400] {
         let answers = opened(&page, directory.path(), width);
@@ -216,7 +218,7 @@ fn a_browser_names_the_controllers_of_the_front_without_overlaps() {
     let directory = tempfile::tempdir().expect("a directory");
     common::write(directory.path(), &["wiopt12"]);
     common::networks(directory.path());
-    let page = page(&[Results::read(directory.path()).expect("results")]);
+    let page = page(&[Results::read(directory.path(), &Controllers::new()).expect("results")]);
     for width in [1280, 400] {
         let answers = opened(&page, directory.path(), width);
         for none in ["empty", "unsized", "overlaps", "outside", "tiny", "invalid", "errors"] {

@@ -2,12 +2,13 @@
 
 mod common;
 
+use conche_lab::Controllers;
 use conche_report::{FigureError, Results, Selection, figure};
 
 fn results() -> (tempfile::TempDir, Results) {
     let directory = tempfile::tempdir().expect("a directory");
     common::write(directory.path(), &["anrw18"]);
-    let results = Results::read(directory.path()).expect("results");
+    let results = Results::read(directory.path(), &Controllers::new()).expect("results");
     (directory, results)
 }
 

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 
+use conche_lab::Controllers;
 use conche_report::{Results, page};
 
 const SCENARIO: &str = r#"
@@ -103,7 +104,7 @@ fn made_of(scenario: &str, manifest: &str, values: &str, runs: &str) -> String {
     write("figures.ndjson", values);
     write("manifest.json", manifest);
     write("runs.ndjson", runs);
-    page(&[Results::read(directory.path()).expect("results")])
+    page(&[Results::read(directory.path(), &Controllers::new()).expect("results")])
 }
 
 #[test]
@@ -226,7 +227,7 @@ fn every_figure_of_every_paper_is_drawn() {
     let directory = tempfile::tempdir().expect("a directory");
     let papers = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
     common::write(directory.path(), &papers);
-    let page = page(&[Results::read(directory.path()).expect("results")]);
+    let page = page(&[Results::read(directory.path(), &Controllers::new()).expect("results")]);
     let titles = common::figures_of(&papers);
     for title in &titles {
         assert!(page.contains(&format!("<figcaption>{}</figcaption>", title.replace('\'', "&#39;"))), "{title}");
@@ -245,10 +246,10 @@ fn every_figure_of_every_paper_is_drawn() {
 fn controllers_compared_have_a_field_in_each_cell_and_a_gap_where_a_value_is_missing() {
     let directory = tempfile::tempdir().expect("a directory");
     common::write(directory.path(), &["anrw18"]);
-    let without = page(&[Results::read(directory.path()).expect("results")]);
+    let without = page(&[Results::read(directory.path(), &Controllers::new()).expect("results")]);
     assert!(!without.contains("id=comparison"), "nothing is compared");
     common::compare(directory.path(), &["anrw18"]);
-    let page = page(&[Results::read(directory.path()).expect("results")]);
+    let page = page(&[Results::read(directory.path(), &Controllers::new()).expect("results")]);
     assert_eq!(page.matches("<td tabindex=").count(), 2 * 3);
     assert_eq!(page.matches("tabindex=0").count(), 1, "one field is reached by the tabulator, the others by arrows");
     assert!(page.contains("data-at=0 class=\"h5\">2.91") && page.contains("class=\"gap\">–"), "a ratio and a gap");
@@ -262,7 +263,7 @@ fn networks_of_each_purpose_have_a_ranking_a_grid_and_a_panel_of_times_and_traff
     let directory = tempfile::tempdir().expect("a directory");
     common::series(directory.path(), SCENARIO, 1);
     common::networks(directory.path());
-    let page = page(&[Results::read(directory.path()).expect("results")]);
+    let page = page(&[Results::read(directory.path(), &Controllers::new()).expect("results")]);
     let comparison = page.split("<section id=comparison>").nth(1).and_then(|rest| rest.split("</section>").next());
     let comparison = comparison.expect("a comparison");
     for purpose in ["design", "judgement"] {
@@ -428,7 +429,7 @@ fn an_interrupted_campaign_names_the_missing_runs_and_the_command_that_completes
 fn with_series(clients: u32) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     common::series(directory.path(), SCENARIO, clients);
-    page(&[Results::read(directory.path()).expect("results")])
+    page(&[Results::read(directory.path(), &Controllers::new()).expect("results")])
 }
 
 #[test]

@@ -10,8 +10,8 @@ use toml::{Spanned, Table, Value as Toml};
 
 use super::sweep::{SCHEME, combinations, within_points};
 use super::{
-    AtLeastOne, Axis, Cell, Change, Effort, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes, NonEmpty, Phase,
-    Point, Radio, Scenario, ScenarioError, Traffic, Value, distinct, files, matches_any, path, select,
+    AtLeastOne, Axis, Cell, Change, Controllers, Effort, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes,
+    NonEmpty, Phase, Point, Radio, Scenario, ScenarioError, Traffic, Value, distinct, files, matches_any, path, select,
 };
 use crate::units::Span;
 
@@ -27,11 +27,12 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads and checks a scenario and its cells; `file` returns the files it names.
+    /// Reads and checks a scenario and its cells; `file` returns the files it names, and
+    /// `controllers` are those it can name.
     ///
     /// # Errors
     /// The problem, its place, and an alternative.
-    pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
+    pub fn read(text: &str, file: Files<'_>, controllers: &Controllers) -> Result<Self, ScenarioError> {
         // Errors in a table have no span.
         let parsed = DeTable::parse(text)?;
         if let Some(span) = parsed.get_ref().values().find_map(first_date) {
@@ -39,19 +40,19 @@ impl Document {
         }
         let mut table = Table::deserialize(Deserializer::from(parsed)).map_err(out_of_range)?;
         files::resolve(&mut table, file)?;
-        let scenario = read(table.clone()).map_err(|error| error.located(text).shown_in_text())?;
+        let scenario = read(table.clone(), controllers).map_err(|error| error.located(text).shown_in_text())?;
         let (sections, cells, effort, offered) = Default::default();
         let mut document = Self { scenario, table, sections, cells, effort, offered };
         document.reread().map_err(|error| error.located(text))?;
         Ok(document)
     }
 
-    /// Reads a scenario without files.
+    /// Reads a scenario without files, with conche's controllers.
     ///
     /// # Errors
     /// As [`Document::read`].
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        Self::read(text, &|_| Err(FileError::NotFound))
+        Self::read(text, &|_| Err(FileError::NotFound), &Controllers::new())
     }
 
     /// Returns the scenario without parts.
@@ -313,7 +314,7 @@ impl Document {
 
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
-        let mut scenario = read(table)?;
+        let mut scenario = read(table, &self.scenario.controllers)?;
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
@@ -326,7 +327,7 @@ impl Document {
             scenario.known_schemes("only_schemes", &scenario.only_schemes)?;
             let only = scenario.schemes.iter().filter(|scheme| scenario.only_schemes.contains(&scheme.name));
             scenario.schemes = NonEmpty::new(only.cloned().collect()).unwrap_or(scenario.schemes);
-        } else if let Some(schemes) = select(&scenario.schemes, &self.effort)? {
+        } else if let Some(schemes) = select(&scenario.schemes, &self.effort, &scenario.controllers)? {
             if !self.effort.controllers.is_empty() {
                 let known = |name: &String| schemes.iter().any(|scheme| scheme.name == *name);
                 scenario.mixes.retain(|mix| mix.schemes.iter().all(known));
@@ -338,26 +339,43 @@ impl Document {
 }
 
 /// Reads a table without spans: an error has the path of its value, with names of elements.
-fn read(table: Table) -> Result<Scenario, ScenarioError> {
+fn read(table: Table, controllers: &Controllers) -> Result<Scenario, ScenarioError> {
     let names =
         |elements: &Vec<Toml>| elements.iter().map(|element| path::name_of(element).map(str::to_owned)).collect();
     let names: BTreeMap<String, Vec<Option<String>>> =
         table.iter().filter_map(|(key, value)| Some((key.clone(), names(value.as_array()?)))).collect();
-    serde_path_to_error::deserialize(table).map_err(|error| {
+    let element = |array: &str, index: usize| {
+        names.get(array).and_then(|names| unambiguous(names, index)).unwrap_or_else(|| format!("#{index}"))
+    };
+    let scenario: Scenario = serde_path_to_error::deserialize(table).map_err(|error| {
         let mut steps: Vec<String> = Vec::new();
         for segment in error.path() {
             steps.push(match segment {
                 Segment::Map { key } => key.clone(),
                 Segment::Enum { variant } => variant.clone(),
-                Segment::Seq { index } => {
-                    let named = <[String; 1]>::try_from(steps.clone()).ok().and_then(|[array]| names.get(&array));
-                    named.and_then(|names| unambiguous(names, *index)).unwrap_or_else(|| format!("#{index}"))
-                }
+                Segment::Seq { index } => match &steps[..] {
+                    [array] => element(array, *index),
+                    _ => format!("#{index}"),
+                },
                 Segment::Unknown => break,
             });
         }
         ScenarioError::of_value(&steps.join("."), error.inner())
-    })
+    })?;
+    let element = &element;
+    let schemes = (0..).zip(scenario.schemes.iter());
+    let schemes = schemes.map(|(index, of)| (format!("schemes.{}", element("schemes", index)), Some(&of.controller)));
+    let traffic = (0..).zip(&scenario.traffic);
+    let traffic = traffic.map(|(index, of)| (format!("traffic.{}", element("traffic", index)), of.controller.as_ref()));
+    let of_parts = (0..).zip(&scenario.parts).flat_map(|(part, of)| {
+        let place = move |index: u32| format!("{PARTS}.{}.traffic.#{index}", element(PARTS, part));
+        (0..).zip(of.traffic.iter().flatten()).map(move |(index, of)| (place(index), of.controller.as_ref()))
+    });
+    for (place, name) in schemes.chain(traffic).chain(of_parts) {
+        let Some(name) = name else { continue };
+        name.build(controllers).map_err(|error| ScenarioError::new(format_args!("{place}.controller"), error))?;
+    }
+    Ok(Scenario { controllers: controllers.clone(), ..scenario })
 }
 
 /// Returns an element's name if a key path with it leads to the element.

@@ -14,7 +14,6 @@
 mod bounds;
 mod change;
 mod claim;
-pub mod controllers;
 mod document;
 mod effort;
 mod endpoint;
@@ -44,6 +43,7 @@ pub use bounds::{AtLeastOne, NonEmpty, Range, Texts};
 pub use change::{Change, ChangeEvent, Phase};
 pub use claim::{Claim, Compare, Operand};
 pub use conche_netsim::units;
+pub use conche_proto::cc::any::Controllers;
 pub use document::{Document, Part};
 pub use effort::Effort;
 pub use endpoint::{Endpoint, Envelope, Handshakes, Security};
@@ -116,6 +116,9 @@ pub struct Scenario {
     /// Phases with values of their own.
     #[serde(default)]
     pub phases: Vec<Phase>,
+    /// Controllers that schemes and traffic name.
+    #[serde(skip)]
+    pub controllers: Controllers,
     /// Congestion control schemes.
     pub schemes: NonEmpty<Scheme>,
     /// The only schemes to run, whatever the effort.
@@ -366,7 +369,7 @@ impl Scenario {
         self.traffic.iter().try_for_each(|traffic| traffic.validate_security(self.endpoint.security))?;
         self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, &self.endpoint))?;
         Phase::validate(&self.phases, self.duration)?;
-        self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;
+        self.schemes.iter().try_for_each(|scheme| scheme.build(&self.controllers).map(drop))?;
         self.mixes.iter().try_for_each(|mix| self.validate_mix(mix))?;
         self.sweep.iter().try_for_each(Axis::validate)?;
         let is_timed = !self.phases.is_empty() || self.values.iter().any(|value| value.metric.windows().is_some());

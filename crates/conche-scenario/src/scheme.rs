@@ -1,7 +1,6 @@
 //! [`Scheme`]: a controller with its configuration.
 
-use conche_proto::cc::any::ConfigurationError;
-use conche_proto::cc::any::Named;
+use conche_proto::cc::any::{ConfigurationError, Controllers, Named};
 use conche_proto::cc::parameters::Value;
 use conche_proto::cc::{AnyController, Controller};
 use serde::Deserialize;
@@ -9,7 +8,6 @@ use serde::de::{self, Deserializer};
 use toml::Table;
 
 use super::{Effort, NonEmpty, ScenarioError};
-use crate::controllers::known;
 use crate::units::Span;
 
 /// A congestion control scheme and its name in results.
@@ -44,18 +42,20 @@ pub enum Paths {
     Prefixes,
 }
 
-/// A controller's name, from [`known`], with its settings: `cocoa:weak_k=1`.
+/// A controller's name with its settings, `cocoa:weak_k=1`. Those of a read
+/// [`Scenario`](crate::Scenario) are valid in its `controllers`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControllerName {
-    name: String,
-    controller: AnyController,
-}
+pub struct ControllerName(String);
 
 /// Returns the scenario's schemes, or an effort's controllers.
 ///
 /// # Errors
 /// If a name is unknown; lists the known ones.
-pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>>, ScenarioError> {
+pub fn select(
+    own: &[Scheme],
+    effort: &Effort,
+    controllers: &Controllers,
+) -> Result<Option<NonEmpty<Scheme>>, ScenarioError> {
     if effort.controllers.is_empty() && effort.also.is_empty() {
         return Ok(None);
     }
@@ -66,13 +66,14 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
         names.extend(also);
     }
     let scheme = |name: &str| -> Result<Scheme, ScenarioError> {
-        let (own, controller) = (own.iter().find(|scheme| scheme.name == name), Scheme::of_controller(name));
+        let (own, controller) =
+            (own.iter().find(|scheme| scheme.name == name), Scheme::of_controller(name, controllers));
         let scheme = match (own, controller) {
             (Some(own), Err(_)) => own.clone(),
             (Some(own), Ok(_)) if !effort.compares => own.clone(),
             (_, controller) => controller.map_err(|error| ScenarioError::new("controllers", error))?,
         };
-        Ok(if effort.compares { scheme.with_permitted_nstart() } else { scheme })
+        Ok(if effort.compares { scheme.with_permitted_nstart(controllers) } else { scheme })
     };
     Ok(NonEmpty::new(names.into_iter().map(scheme).collect::<Result<_, _>>()?))
 }
@@ -82,11 +83,11 @@ impl Scheme {
     ///
     /// # Errors
     /// If the name, a parameter or a value is unknown; lists the known ones.
-    pub fn of_controller(name: &str) -> Result<Self, ConfigurationError> {
-        let controller = ControllerName::new(name)?;
-        let name = controller.name.clone();
+    pub fn of_controller(name: &str, controllers: &Controllers) -> Result<Self, ConfigurationError> {
+        let controller = ControllerName(name.to_owned());
+        controller.build(controllers)?;
         Ok(Self {
-            name,
+            name: name.to_owned(),
             controller,
             ack_timeout: None,
             ack_random_factor: None,
@@ -98,17 +99,19 @@ impl Scheme {
     }
 
     /// Uses NSTART 1 for a controller that measures no RTT (RFC 7252 §4.7).
-    fn with_permitted_nstart(self) -> Self {
-        let measures_rtt = self.build().map_or(true, |controller| controller.measures_rtt());
+    fn with_permitted_nstart(self, controllers: &Controllers) -> Self {
+        let measures_rtt = self.build(controllers).map_or(true, |controller| controller.measures_rtt());
         Self { nstart: self.nstart.or((!measures_rtt).then_some(1)), ..self }
     }
 
     /// Returns the configured controller.
     ///
     /// # Errors
-    /// If the algorithm lacks a configured option, or a value is invalid.
-    pub fn build(&self) -> Result<AnyController, ScenarioError> {
-        let mut controller = self.controller.controller.clone();
+    /// If the name is unknown, the algorithm lacks a configured option, or a value is invalid.
+    pub fn build(&self, controllers: &Controllers) -> Result<AnyController, ScenarioError> {
+        let place = |option: &str| format!("schemes.{}.{option}", self.name);
+        let refused = |error| ScenarioError::new(place("controller"), error);
+        let (named, mut controller) = controllers.configured(&self.controller.0).map_err(refused)?;
         let options = [
             ("ack_timeout", self.ack_timeout.map(|span| Value::Span(span.0).to_string())),
             ("ack_random_factor", self.ack_random_factor.map(|factor| factor.to_string())),
@@ -117,18 +120,9 @@ impl Scheme {
         ];
         for (option, value) in options {
             let Some(value) = value else { continue };
-            let place = || format!("schemes.{}.{option}", self.name);
-            let named =
-                self.controller.named().ok_or_else(|| ScenarioError::new(place(), "the controller is unknown"))?;
-            named.set(&mut controller, option, &value).map_err(|error| ScenarioError::new(place(), error))?;
+            named.set(&mut controller, option, &value).map_err(|error| ScenarioError::new(place(option), error))?;
         }
         Ok(controller)
-    }
-
-    /// Returns the properties of the algorithm.
-    #[must_use]
-    pub fn named(&self) -> Option<&'static Named> {
-        self.controller.named()
     }
 }
 
@@ -136,35 +130,32 @@ impl ControllerName {
     /// Returns the name with its settings.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0
     }
 
     /// Returns the controller.
-    #[must_use]
-    pub fn controller(&self) -> AnyController {
-        self.controller.clone()
+    ///
+    /// # Errors
+    /// If the name, a parameter or a value is unknown; lists the known ones.
+    pub fn build(&self, controllers: &Controllers) -> Result<AnyController, ConfigurationError> {
+        controllers.configured(&self.0).map(|(_, controller)| controller)
     }
 
     /// Returns the properties of the algorithm.
     #[must_use]
-    pub fn named(&self) -> Option<&'static Named> {
-        known().by_name(self.name.split(':').next().unwrap_or_default().trim()).ok()
-    }
-
-    fn new(text: &str) -> Result<Self, ConfigurationError> {
-        let (_, controller) = known().configured(text)?;
-        Ok(Self { name: text.to_owned(), controller })
+    pub fn named<'a>(&self, controllers: &'a Controllers) -> Option<&'a Named> {
+        controllers.by_name(self.0.split(':').next().unwrap_or_default().trim()).ok()
     }
 }
 
 impl<'de> Deserialize<'de> for ControllerName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = match toml::Value::deserialize(deserializer)? {
-            toml::Value::String(text) => text,
-            toml::Value::Table(table) => text_of(&table).ok_or_else(|| de::Error::custom(EXPECTED))?,
-            _ => return Err(de::Error::custom(EXPECTED)),
+            toml::Value::String(text) => Some(text),
+            toml::Value::Table(table) => text_of(&table),
+            _ => None,
         };
-        Self::new(&text).map_err(de::Error::custom)
+        text.map(Self).ok_or_else(|| de::Error::custom(EXPECTED))
     }
 }
 

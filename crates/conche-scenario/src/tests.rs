@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use conche_proto::cc::AnyController;
+use conche_proto::cc::any::Named;
 use conche_proto::cc::cocoa::{self, Cocoa};
 use conche_proto::cc::full_backoff::CocoaFullBackoff;
 
@@ -35,11 +36,17 @@ fn the_paper_of_2018_is_as_published() {
     assert_eq!(points("clients"), ["1", "10", "50", "100", "200", "400"]);
     assert_eq!(points("buffer"), ["2500", "14100", "28200", "inf"]);
     assert_eq!((scenario.replications.get(), scenario.endpoint.max_retransmit), (20, 20));
-    let cocoa = scenario.scheme("cocoa").expect("a scheme of the paper").build().expect("valid options");
+    let cocoa =
+        scenario.scheme("cocoa").expect("a scheme of the paper").build(&scenario.controllers).expect("valid options");
     assert_eq!(cocoa, Cocoa::anrw18().into());
-    let default = scenario.scheme("default").expect("a scheme of the paper").build().expect("valid options");
+    let default =
+        scenario.scheme("default").expect("a scheme of the paper").build(&scenario.controllers).expect("valid options");
     assert_eq!(Ok(default), AnyController::by_name("default"));
-    let full = scenario.scheme("cocoa-fb2").expect("a scheme of the paper").build().expect("valid options");
+    let full = scenario
+        .scheme("cocoa-fb2")
+        .expect("a scheme of the paper")
+        .build(&scenario.controllers)
+        .expect("valid options");
     assert_eq!(full, CocoaFullBackoff { cocoa: Cocoa::anrw18(), ..CocoaFullBackoff::variant_2() }.into());
 }
 
@@ -311,6 +318,48 @@ fn unknown_controllers_and_schemes_are_named_beside_the_known_ones() {
 }
 
 #[test]
+fn an_unknown_controller_is_marked_where_it_stands() {
+    let scheme = "\n[[schemes]]\nname = \"default\"\ncontroller = \"nowhere\"\n";
+    assert_eq!(marked(&format!("{ANRW18}{scheme}")), "\"nowhere\"");
+    let parameter = "controller = { cocoa = { weak_k = 65 } }";
+    let text = ANRW18.replacen("controller = \"cocoa\"", parameter, 1);
+    assert_eq!(marked(&text), "{ cocoa = { weak_k = 65 } }");
+    let traffic = PARTS.replacen("from = \"b\"", "controller = \"nowhere\", from = \"b\"", 1);
+    assert_eq!(marked(&traffic), "\"nowhere\"");
+    let axis =
+        "\n[[sweep]]\nname = \"cc\"\npath = \"schemes.cocoa.controller\"\nvalues = [\"cocoa:weak_k=2\", \"nowhere\"]\n";
+    let text = format!("{ANRW18}{axis}");
+    assert_eq!(marked(&text), "\"nowhere\"");
+    let error = Document::from_toml(&text).expect_err("an unknown one").to_string();
+    assert!(error.contains("cc nowhere): schemes.cocoa.controller: no congestion controller is called"), "{error}");
+}
+
+#[test]
+fn a_scenario_names_the_controllers_it_is_read_with() {
+    let features = conche_proto::cc::features::Features::of::<Cocoa>("defined at run time");
+    let own = |weak_k: u8| {
+        let make = move || Cocoa { weak_k, ..Cocoa::default() }.into();
+        Controllers::with([Named::from_fn("mine", features, make)]).expect("a new name")
+    };
+    let text = ANRW18.replacen("controller = \"cocoa\"", "controller = \"mine\"", 1);
+    let read = |weak_k| Document::read(&text, &|_| Err(FileError::NotFound), &own(weak_k));
+    for weak_k in [2, 3] {
+        let mut document = read(weak_k).expect("the controller is known");
+        let controllers = vec!["mine:max_rto=9s".to_owned(), "cocoa".to_owned()];
+        document.adjust(&Effort { controllers, ..Effort::default() }).expect("a controller, and a scheme");
+        for cell in document.cells() {
+            let scenario = &cell.scenario;
+            let built = |scheme: &str| scenario.scheme(scheme).map(|scheme| scheme.build(&scenario.controllers));
+            let max_rto = Duration::from_secs(9);
+            assert_eq!(built("mine:max_rto=9s"), Some(Ok(Cocoa { weak_k, max_rto, ..Cocoa::default() }.into())));
+            assert_eq!(built("cocoa"), Some(Ok(Cocoa { weak_k, ..Cocoa::anrw18() }.into())));
+        }
+    }
+    let error = Document::from_toml(&text).expect_err("it is not conche's").to_string();
+    assert!(error.contains("no congestion controller is called \"mine\""), "{error}");
+}
+
+#[test]
 fn unknown_nodes_are_named_beside_the_known_ones() {
     for (from, to, place) in
         [("from = \"client\"", "from = \"cleint\"", "traffic."), ("to = \"server\"", "to = \"sever[0]\"", "links.")]
@@ -390,7 +439,9 @@ fn parameters_of_a_controller_are_set_by_name() {
         let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
         document.adjust(&Effort { set, controllers, ..Effort::default() }).map(|()| document)
     };
-    let built = |document: &Document, name: &str| document.scenario().scheme(name).map(|scheme| scheme.build());
+    let built = |document: &Document, name: &str| {
+        document.scenario().scheme(name).map(|scheme| scheme.build(&Controllers::new()))
+    };
     let expected = Cocoa { weak_k: 2, max_rto: core::time::Duration::from_secs(9), ..Cocoa::default() };
 
     let document = changed(&[], &["cocoa:weak_k=2,max_rto=9s"]).expect("a controller and its parameters");
@@ -691,8 +742,8 @@ fn to_compare_a_name_is_a_controllers_before_a_schemes_and_mixes_and_pinned_part
     let document = compared("", &["cocoa", "own"]).expect("both are known");
     let run: Vec<_> = document.cells().iter().map(|cell| (cell.part.as_deref(), &cell.schemes[..])).collect();
     assert_eq!(run, [(Some("free"), &["cocoa".to_owned()][..]), (Some("free"), &["own".to_owned()][..])]);
-    let names: Vec<_> = document.scenario().schemes.iter().map(|scheme| scheme.named().map(|of| of.name)).collect();
-    assert_eq!(names, [Some("cocoa"), Some("linux")]);
+    let names: Vec<_> = document.scenario().schemes.iter().map(|scheme| scheme.controller.name()).collect();
+    assert_eq!(names, ["cocoa", "linux"]);
     let refused = |values: &str, expected: &str| {
         let problem = compared(values, &["cocoa"]).expect_err(expected).to_string();
         assert!(problem.contains(expected), "{expected}: {problem}");
@@ -766,7 +817,7 @@ fn a_trace_replaces_the_rate_of_its_link() {
             "lte.csv" => Ok("time_s,bit_per_s\n0,1e6\n1.5,250000\n3,0\n".to_owned()),
             _ => Err(FileError::NotFound),
         };
-        Document::read(&ANRW18.replacen(wire, &link, 1), &file).map_err(|error| error.to_string())
+        Document::read(&ANRW18.replacen(wire, &link, 1), &file, &Controllers::new()).map_err(|error| error.to_string())
     };
     for rates in ["{ csv = \"lte.csv\" }", "[[0, 1e6], [1.5, 250000], [3, 0]]"] {
         let document = traced(rates, "").expect("valid");

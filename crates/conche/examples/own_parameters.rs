@@ -64,7 +64,7 @@ const FEATURES: Features = Features {
 };
 
 // ANCHOR: name
-static OWN: [Named; 1] = [Named::own_with_parameters::<Stretched>("stretched", FEATURES)];
+const OWN: Named = Named::own_with_parameters::<Stretched>("stretched", FEATURES).with_version(2);
 // ANCHOR_END: name
 
 #[tokio::main(flavor = "current_thread")]
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server =
         Server::builder().route("/hello", get(async || "world")).bind("127.0.0.1:0").await?;
     // ANCHOR: configured
-    let controllers = Controllers::with(&OWN)?;
+    let controllers = Controllers::with([OWN])?;
     let (_, controller) = controllers.configured("stretched:backoff=1.5,max_rto=30s")?;
     for (parameter, value) in controller.parameters() {
         println!("{} = {value}, of {}", parameter.name, parameter.range);

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::named::Source;
 use super::{AnyController, Controllers, Named, UnknownController};
 use crate::parameters::{Description, Parameters, SettingError, Value, nearest};
 
@@ -20,7 +21,7 @@ impl Named {
     ///
     /// If a setting has no `=`, an unknown name, or an invalid value. The text lists all
     /// parameters.
-    pub fn configured(&'static self, settings: &str) -> Result<AnyController, ParameterError> {
+    pub fn configured(&self, settings: &str) -> Result<AnyController, ParameterError> {
         let mut controller = self.controller();
         for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
             let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
@@ -34,7 +35,7 @@ impl Named {
     /// # Errors
     ///
     /// As [`Self::configured`].
-    pub fn set(&'static self, controller: &mut AnyController, name: &str, value: &str) -> Result<(), ParameterError> {
+    pub fn set(&self, controller: &mut AnyController, name: &str, value: &str) -> Result<(), ParameterError> {
         controller.set(name, value).map_err(|problem| {
             let mut asked = Short::default();
             asked.push(name);
@@ -42,7 +43,7 @@ impl Named {
                 asked.push(" = ");
                 asked.push(value.trim());
             }
-            ParameterError { named: self, asked, problem }
+            ParameterError { source: self.source.clone(), asked, problem }
         })
     }
 }
@@ -64,7 +65,7 @@ impl Controllers {
     /// # Errors
     ///
     /// If the name, a parameter or a value is unknown.
-    pub fn configured(self, text: &str) -> Result<(&'static Named, AnyController), ConfigurationError> {
+    pub fn configured(&self, text: &str) -> Result<(&Named, AnyController), ConfigurationError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let named = self.by_name(name.trim())?;
         Ok((named, named.configured(settings)?))
@@ -97,16 +98,16 @@ impl Short {
 }
 
 /// An unknown parameter, or an invalid value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ParameterError {
-    named: &'static Named,
+    source: Source,
     asked: Short,
     problem: SettingError,
 }
 
 impl PartialEq for ParameterError {
     fn eq(&self, other: &Self) -> bool {
-        (self.named.name, self.asked, self.problem) == (other.named.name, other.asked, other.problem)
+        (self.source.name(), self.asked, self.problem) == (other.source.name(), other.asked, other.problem)
     }
 }
 
@@ -114,8 +115,8 @@ impl Eq for ParameterError {}
 
 impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Named { name, .. }, asked) = (self.named, self.asked.as_str());
-        let controller = self.named.controller();
+        let (name, asked) = (self.source.name(), self.asked.as_str());
+        let controller = self.source.controller();
         match self.problem {
             SettingError::Unknown => {
                 write!(f, "{name} has no parameter `{asked}`")?;
@@ -144,7 +145,7 @@ impl fmt::Display for ParameterError {
 impl core::error::Error for ParameterError {}
 
 /// Reasons against the text of a configured controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigurationError {
     /// The name is unknown.
     Controller(UnknownController),

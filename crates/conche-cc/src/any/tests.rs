@@ -3,13 +3,15 @@
 use std::string::ToString;
 
 use super::*;
+#[cfg(feature = "alloc")]
+use crate::features::Features;
 use crate::testing::TestDriver;
 
 #[test]
 fn names_are_unique_and_in_lower_case_with_dashes() {
     for (n, named) in ALL.iter().enumerate() {
-        assert!(named.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
-        assert!(ALL[..n].iter().all(|other| other.name != named.name), "{} twice", named.name);
+        assert!(named.name().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+        assert!(ALL[..n].iter().all(|other| other.name() != named.name()), "{} twice", named.name());
     }
 }
 
@@ -17,24 +19,21 @@ fn names_are_unique_and_in_lower_case_with_dashes() {
 fn every_name_is_found_with_dashes_underscores_and_capitals() {
     for named in ALL {
         let found = Ok(named.controller());
-        assert_eq!(AnyController::by_name(named.name), found);
-        assert_eq!(AnyController::by_name(&named.name.replace('-', "_")), found);
-        assert_eq!(AnyController::by_name(&named.name.to_uppercase()), found);
+        assert_eq!(AnyController::by_name(named.name()), found);
+        assert_eq!(AnyController::by_name(&named.name().replace('-', "_")), found);
+        assert_eq!(AnyController::by_name(&named.name().to_uppercase()), found);
     }
 }
 
 #[test]
 fn a_wrong_name_is_answered_with_the_nearest_and_all_others() {
-    let nearest = |name| AnyController::by_name(name).expect_err("no such name").nearest;
-    assert_eq!(nearest("coco"), Some("cocoa"));
-    assert_eq!(nearest("peakhopper"), Some("peak-hopper"));
-    assert_eq!(nearest("fasr"), Some("fasor"));
-    assert_eq!(nearest("bpd"), Some("bdp"));
-    assert_eq!(nearest("x"), None);
-    assert_eq!(nearest(""), None);
+    let asked = ["coco", "peakhopper", "fasr", "bpd", "x", ""];
+    let errors = asked.map(|name| AnyController::by_name(name).expect_err("no such name"));
+    let nearest = errors.each_ref().map(|error| error.nearest());
+    assert_eq!(nearest, [Some("cocoa"), Some("peak-hopper"), Some("fasor"), Some("bdp"), None, None]);
     let message = AnyController::by_name("lynux").expect_err("no such name").to_string();
     assert!(message.starts_with("no congestion controller is called \"lynux\"; did you mean linux?"), "{message}");
-    assert!(ALL.iter().all(|named| message.contains(named.name)), "{message}");
+    assert!(ALL.iter().all(|named| message.contains(named.name())), "{message}");
     let message = AnyController::by_name("x").expect_err("no such name").to_string();
     assert!(message.starts_with("no congestion controller is called \"x\". Valid names: default, "), "{message}");
 }
@@ -48,7 +47,7 @@ const OWN: &[Named] = &[
 #[test]
 #[cfg(feature = "alloc")]
 fn controllers_of_ones_own_stand_behind_the_others() {
-    let all = Controllers::with(OWN).expect("new names");
+    let all = Controllers::with(OWN.to_vec()).expect("new names");
     assert_eq!(all.iter().count(), ALL.len() + 2);
     assert_eq!(all.by_name("Mine").expect("its name").features.peer_bytes, 24);
     let mine = all.by_name("my_second").expect("its name").controller();
@@ -61,10 +60,32 @@ fn controllers_of_ones_own_stand_behind_the_others() {
 #[test]
 #[cfg(feature = "alloc")]
 fn no_two_controllers_have_one_name() {
-    const TWICE: &[Named] = &[OWN[0], OWN[0]];
-    const TAKEN: &[Named] = &[Named { name: "COCOA_S", ..OWN[0] }];
-    assert_eq!(Controllers::with(TWICE), Err("mine"));
-    assert_eq!(Controllers::with(TAKEN), Err("COCOA_S"));
+    let refused = |own: [&Named; 2]| Controllers::with(own.map(Named::clone)).expect_err("one name twice").to_string();
+    let twice = "two congestion controllers are called mine; give yours another name";
+    assert_eq!(refused([&OWN[0], &OWN[0]]), twice);
+    let taken = Named::own::<crate::cocoa::Cocoa>("COCOA_S", OWN[0].features);
+    assert!(refused([&OWN[1], &taken]).contains("COCOA_S"));
+}
+
+#[test]
+#[cfg(feature = "alloc")]
+fn controllers_defined_at_run_time_belong_to_their_set() {
+    let features = Features::of::<crate::linux::Linux>("defined at run time");
+    let set = |rto: u64, version| {
+        let ack_timeout = core::time::Duration::from_millis(rto);
+        let make = move || crate::default::CoapDefault { ack_timeout, ..Default::default() }.into();
+        let own = Named::from_fn(std::format!("mine-{version}"), features, make).with_version(version);
+        Controllers::with([own]).expect("a new name")
+    };
+    let (old, new) = (set(3_000, 1), set(5_000, 2));
+    let rto =
+        |set: &Controllers, name: &str| TestDriver::new(&set.by_name(name).expect("its name").controller()).base();
+    assert_eq!([rto(&old, "mine-1"), rto(&new, "mine-2"), rto(&old.clone(), "Mine_1")], [3_000, 5_000, 3_000]);
+    assert!(old.by_name("mine-2").is_err() && Named::by_name("mine-1").is_err());
+    assert_eq!([&old, &new].map(|set| set.own()[0].version()), [1, 2]);
+    let error = new.configured("mine-2:ack_timeout=x").expect_err("no time").to_string();
+    assert!(error.starts_with("mine-2: `ack_timeout = x` is invalid; valid is 1ms to 60s."), "{error}");
+    assert!(old == old.clone() && old != new && old != Controllers::new());
 }
 
 #[test]
@@ -116,12 +137,12 @@ fn readme_row(line: &str) -> Option<[&str; 4]> {
 fn the_readme_lists_the_measured_bytes_of_every_controller() {
     let rows = || include_str!("../../README.md").lines().filter_map(readme_row);
     for named in ALL {
-        let quoted = std::format!("`{}`", named.name);
+        let quoted = std::format!("`{}`", named.name());
         let is_row = |row: &[&str; 4]| std::format!("`{}", row[0]).split(", ").any(|name| name == quoted);
         let [_, peer, flight, published] = rows().find(is_row).expect("a row of this name");
         assert_eq!([peer.parse(), flight.parse()], [Ok(named.features.peer_bytes), Ok(named.features.flight_bytes)]);
         if let Some(bytes) = named.features.published_bytes {
-            assert_eq!(published.parse(), Ok(bytes), "{}", named.name);
+            assert_eq!(published.parse(), Ok(bytes), "{}", named.name());
         }
     }
 }

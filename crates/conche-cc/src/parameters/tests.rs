@@ -44,20 +44,20 @@ fn every_default_lies_in_its_range_and_sets_the_parameter_to_itself() {
         let default = named.controller();
         let mut names: Vec<&str> = default.parameters().map(|(known, _)| known.name).collect();
         for (Description { name, range, .. }, value) in default.parameters() {
-            assert_eq!(range.parse(&value.to_string()), Some(value), "{}: {name}", named.name);
+            assert_eq!(range.parse(&value.to_string()), Some(value), "{}: {name}", named.name());
             let mut set = default.clone();
             assert_eq!(set.set(name, &value.to_string()), Ok(()));
-            assert_eq!(set, default, "{}: {name}", named.name);
+            assert_eq!(set, default, "{}: {name}", named.name());
         }
         assert!(
             names.iter().any(|name| ["ack_timeout", "initial_rto", "idle_interval"].contains(name)),
             "{}",
-            named.name
+            named.name()
         );
         let all = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), all, "{}: a name occurs twice", named.name);
+        assert_eq!(names.len(), all, "{}: a name occurs twice", named.name());
     }
 }
 
@@ -77,9 +77,9 @@ fn every_extreme_of_every_range_can_be_set() {
         for (Description { name, range, .. }, _) in named.controller().parameters() {
             for value in extremes(*range) {
                 let mut controller = named.controller();
-                assert_eq!(controller.set(name, &value.to_string()), Ok(()), "{}: {name} = {value}", named.name);
+                assert_eq!(controller.set(name, &value.to_string()), Ok(()), "{}: {name} = {value}", named.name());
                 let now = controller.parameters().find(|(known, _)| known.name == *name).map(|(_, value)| value);
-                assert_eq!(now, Some(value), "{}: {name}", named.name);
+                assert_eq!(now, Some(value), "{}: {name}", named.name());
             }
         }
     }

@@ -130,7 +130,7 @@ fn of_an_unknown_path_no_controller_learns_anything() {
         let controller = named.controller();
         let seeded = controller.seed(at(1_000), &PathHistory::new(at(0)).seen_by(PEER));
         let new = controller.peer(at(1_000));
-        assert_eq!(controller.snapshot(&seeded), controller.snapshot(&new), "{}", named.name);
+        assert_eq!(controller.snapshot(&seeded), controller.snapshot(&new), "{}", named.name());
     }
 }
 
@@ -161,7 +161,7 @@ fn a_peer_that_delays_its_acknowledgements_makes_no_other_peer_begin_with_an_rto
         for named in ALL {
             let controller = named.controller();
             let rto = controller.snapshot(&controller.seed(now, &history.seen_by(PEER))).rto;
-            assert!(rto <= ms(4_000), "{} after {age} s: {rto:?}", named.name);
+            assert!(rto <= ms(4_000), "{} after {age} s: {rto:?}", named.name());
         }
         let temper = Temper::default();
         assert!(temper.base(&mut temper.seed(now, &history.seen_by(PEER + 9)), now) <= FROM_OTHERS);
@@ -246,7 +246,7 @@ proptest! {
             let event = Sent { now: at(now), attempt: 0, confirmable: true, bytes: 100, random, load: Load::default() };
             let seeded = controller.sent(&mut controller.seed(at(now), &history.seen_by(PEER + 9)), &mut AnyFlight::default(), &event);
             let default = CoapDefault::default().sent(&mut (), &mut RuleFlight::default(), &event);
-            prop_assert!(seeded <= default * 2, "{}: {seeded:?} and {default:?}", named.name);
+            prop_assert!(seeded <= default * 2, "{}: {seeded:?} and {default:?}", named.name());
         }
     }
 }

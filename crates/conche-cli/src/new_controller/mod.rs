@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
-use conche_lab::controllers::known;
+use conche::cc::any::Controllers;
 
 use crate::error::UsageError;
 
@@ -40,8 +40,8 @@ const FILES: &[(&str, &str)] = &[
 
 const FULL_LIB: &str = include_str!("template/full/lib.rs");
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let name = Name::new(&args.name)?;
+pub fn run(args: &Args, controllers: &Controllers) -> anyhow::Result<()> {
+    let name = Name::new(&args.name, controllers)?;
     let directory = args.directory.clone().unwrap_or_else(|| PathBuf::from(&name.dashed));
     if directory.exists() {
         let taken = directory.display();
@@ -149,7 +149,7 @@ struct Name {
 }
 
 impl Name {
-    fn new(name: &str) -> Result<Self, UsageError> {
+    fn new(name: &str, controllers: &Controllers) -> Result<Self, UsageError> {
         let refused = |why: &str| Err(UsageError(format!("{name:?} cannot be a controller's name: {why}")));
         let words: Vec<&str> = name.split('-').collect();
         let plain =
@@ -157,7 +157,7 @@ impl Name {
         if !words.iter().all(plain) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
             return refused("use lower-case letters, digits and single dashes, with a letter first, such as my-rto");
         }
-        if known().by_name(name).is_ok() {
+        if controllers.by_name(name).is_ok() {
             return refused("one of conche's controllers has this name");
         }
         if RESERVED.split_whitespace().any(|reserved| reserved == name) {

@@ -3,12 +3,12 @@
 use super::*;
 
 fn refusal(name: &str) -> String {
-    Name::new(name).expect_err("no name").0
+    Name::new(name, &Controllers::new()).expect_err("no name").0
 }
 
 #[test]
 fn a_name_is_written_as_each_place_wants_it() {
-    let name = Name::new("my-2nd-rto").expect("a name");
+    let name = Name::new("my-2nd-rto", &Controllers::new()).expect("a name");
     assert_eq!([&name.dashed, &name.snake, &name.camel].map(String::as_str), ["my-2nd-rto", "my_2nd_rto", "My2ndRto"]);
 }
 
@@ -28,7 +28,7 @@ fn a_crate_has_its_own_name_everywhere_and_builds_on_the_checkout_that_is_given(
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let args =
         Args { name: "my-rto".to_owned(), directory: Some(directory.clone()), conche: Some(checkout), full: false };
-    run(&args).expect("it is written");
+    run(&args, &Controllers::new()).expect("it is written");
     let read = |file: &str| fs::read_to_string(directory.join(file)).expect("it is there");
     let manifest = read("Cargo.toml");
     assert!(manifest.contains("name = \"my-rto\"") && manifest.contains("/crates/conche-cc\" }"), "{manifest}");
@@ -39,7 +39,7 @@ fn a_crate_has_its_own_name_everywhere_and_builds_on_the_checkout_that_is_given(
         assert!(!text.contains("twice-peak") && !text.contains("twicepeak") && !text.contains("twice_peak"), "{file}");
         assert!(!text.contains("from conche\n") && !text.contains("from conche,"), "{file}");
     }
-    let again = run(&args).expect_err("it is there").to_string();
+    let again = run(&args, &Controllers::new()).expect_err("it is there").to_string();
     assert!(again.contains("exists already"), "{again}");
 }
 
@@ -49,7 +49,7 @@ fn a_crate_starts_from_a_rule_and_with_full_from_the_whole_trait() {
     for (full, implemented) in [(false, "impl RtoRule for MyRto"), (true, "impl Controller for MyRto")] {
         let directory = parent.path().join(if full { "full" } else { "rule" });
         let args = Args { name: "my-rto".to_owned(), directory: Some(directory.clone()), conche: None, full };
-        run(&args).expect("it is written");
+        run(&args, &Controllers::new()).expect("it is written");
         let lib = fs::read_to_string(directory.join("src/lib.rs")).expect("it is there");
         assert!(lib.contains(implemented), "{lib}");
     }

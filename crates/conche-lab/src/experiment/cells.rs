@@ -203,8 +203,8 @@ impl campaign::RunnableCell for CellRuns {
         let scenario = &self.cell.scenario;
         let endpoints = |scheme: usize, traffic: Option<usize>| {
             let own = traffic.and_then(|place| scenario.traffic[place].controller.as_ref());
-            let of_scheme = || scenario.scheme(&self.cell.schemes[scheme])?.named();
-            let named = own.map_or_else(of_scheme, ControllerName::named);
+            let name = own.or_else(|| Some(&scenario.scheme(&self.cell.schemes[scheme])?.controller));
+            let named = name.and_then(|name| name.named(&scenario.controllers));
             Endpoints { max_retransmit: scenario.endpoint.max_retransmit, features: named.map(|named| named.features) }
         };
         let samples = |record: &Record, is_part: bool| -> Vec<Sample> {

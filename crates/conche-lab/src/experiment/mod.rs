@@ -17,7 +17,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, Replication, RunOptions, Watch};
 use crate::comparison::CellComparison;
-use crate::scenario::{Cell, Document, Effort, Files, Scenario, ScenarioError, matches_any};
+use crate::scenario::{Cell, Controllers, Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use crate::stats::Interval;
 use crate::table::Table;
 use crate::trial::{self, Observing, RecordOptions, Routes, Trace};
@@ -53,11 +53,12 @@ pub struct Measured {
 }
 
 impl Experiment {
-    /// Reads a scenario; `file` returns the files it names.
+    /// Reads a scenario; `file` returns the files it names. The experiment keeps `controllers`,
+    /// which the scenario and an [`Effort`] can name.
     ///
     /// # Errors
     /// The problem, its place, and the expected form.
-    pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
+    pub fn read(text: &str, file: Files<'_>, controllers: &Controllers) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
         let file = |name: &str| {
             let text = file(name)?;
@@ -67,7 +68,7 @@ impl Experiment {
             }
             Ok(text)
         };
-        let document = Document::read(text, &file)?;
+        let document = Document::read(text, &file, controllers)?;
         let published = match &document.scenario().published {
             None => Published::default(),
             Some(name) => {

@@ -267,7 +267,7 @@ fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
 pub(super) fn feature_values(scenario: &Scenario) -> Vec<MeasuredValue> {
     let Some(shown) = &scenario.features else { return Vec::new() };
     let peer_bytes = |scheme: &Scheme| {
-        let features = scheme.named()?.features;
+        let features = scheme.controller.named(&scenario.controllers)?.features;
         Some(MeasuredValue {
             scenario: scenario.name.clone(),
             item: shown.item.clone(),
@@ -288,11 +288,11 @@ pub(super) fn feature_table(scenario: &Scenario) -> Option<Table> {
     let scenario::Features { title, .. } = scenario.features.as_ref()?;
     let yes = |feature: bool| if feature { "yes" } else { "-" }.to_owned();
     let rows = scenario.schemes.iter().filter_map(|scheme| {
-        let named = scheme.named()?;
+        let named = scheme.controller.named(&scenario.controllers)?;
         let features = named.features;
         Some(vec![
             scheme.name.clone(),
-            named.name.to_owned(),
+            named.name().to_owned(),
             yes(features.strong_rtt),
             yes(features.weak_rtt.is_some()),
             scheme.ack_random_factor.map_or(features.dithering.to_owned(), |factor| format!("[1, {factor}]")),

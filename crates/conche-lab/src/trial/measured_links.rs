@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::campaign::Replication;
-    use crate::scenario::Document;
+    use crate::scenario::{Controllers, Document};
     use crate::trial::network::Network;
 
     #[test]
@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn listed_links_have_their_ratio_and_the_others_are_below() {
-        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
+        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file, &Controllers::new())
+            .expect("valid");
         let radio = &document.scenario().radios[0];
         let measured = radio.measured.as_ref().expect("links of FlockLab");
         let Some(crate::scenario::Placement::At(places)) = &document.scenario().nodes[2].place else { panic!("motes") };
@@ -147,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_ratio_of_a_station_that_there_is_not_is_refused() {
-        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
+        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file, &Controllers::new())
+            .expect("valid");
         let mut stream = Streams::new(1).stream(Entity::Run, Purpose::named("links"));
         let error = medium(&document.scenario().radios[0], &[Position::metres(0.0, 0.0)], &mut stream);
         let error = error.expect_err("there is one station").to_string();
@@ -157,7 +159,8 @@ mod tests {
     /// The published links of FlockLab, and a tree over them.
     #[test]
     fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
-        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
+        let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file, &Controllers::new())
+            .expect("valid");
         let rows = ["coap/many/nullrdc", "coap/many/contikimac"];
         let cells = document.cells();
         for cell in cells.iter().filter(|cell| rows.contains(&cell.row(None, &cell.schemes[0]).as_str())) {

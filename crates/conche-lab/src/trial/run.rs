@@ -28,7 +28,7 @@ use super::record::{Control, Flow, NodeRecord, Record};
 use super::series::{LinkDrops, Sampled, Sampler, Sampling};
 use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Replication, RunResult};
-use crate::scenario::{Cell, ChangeEvent, Paths, Radio, Routing, Scenario, Security, Sender, Traffic};
+use crate::scenario::{Cell, ChangeEvent, Paths, Radio, Routing, Scenario, ScenarioError, Security, Sender, Traffic};
 use crate::workload::{
     AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config,
     endpoint_seed,
@@ -234,7 +234,10 @@ struct Trial<'a> {
     cell: &'a Cell,
     simulation: Simulation<AnyHost, Observers>,
     streams: Streams,
+    /// By scheme of the cell.
     controllers: Vec<AnyController>,
+    /// By traffic.
+    own_controllers: Vec<Option<AnyController>>,
     flows: Vec<Flow>,
     roles: BTreeMap<NodeId, Role>,
     transfer: Option<PlannedTransfer>,
@@ -284,8 +287,13 @@ impl<'a> Trial<'a> {
         )?;
         plan.flows.iter().try_for_each(|flow| check_path(scenario, &simulation, &network.topology, flow))?;
         let streams = simulation.streams();
-        let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
-        let controllers: Vec<AnyController> = built.collect::<Result<_, _>>()?;
+        let schemes = cell.schemes.iter().filter_map(|name| scenario.scheme(name));
+        let controllers = schemes.map(|scheme| scheme.build(&scenario.controllers)).collect::<Result<_, _>>()?;
+        let own_controllers = scenario.traffic.iter().map(|traffic| {
+            let built = traffic.controller.as_ref().map(|name| name.build(&scenario.controllers)).transpose();
+            built.map_err(|error| ScenarioError::new(format_args!("traffic.{}.controller", traffic.name), error))
+        });
+        let own_controllers = own_controllers.collect::<Result<_, _>>()?;
         let Plan { flows, roles, mut transfers, bulk, .. } = plan;
         let transfer = transfers.pop();
         if !transfers.is_empty() {
@@ -305,6 +313,7 @@ impl<'a> Trial<'a> {
             simulation,
             streams,
             controllers,
+            own_controllers,
             flows,
             roles,
             transfer,
@@ -463,10 +472,11 @@ impl<'a> Trial<'a> {
     }
 
     fn controller(&self, control: Control) -> AnyController {
-        let own = |place: usize| self.cell.scenario.traffic[place].controller.as_ref();
         match control {
             Control::Scheme(place) => self.controllers[place].clone(),
-            Control::Traffic(place) => own(place).expect("traffic that controls has a controller").controller(),
+            Control::Traffic(place) => {
+                self.own_controllers[place].clone().expect("traffic that controls has a controller")
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod comparison;
+mod controllers;
 mod networks;
 mod papers;
 mod received;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use conche_lab::networks::{NETWORKS, Network};
 use conche_lab::papers::Paper;
-use conche_lab::scenario::{Axis, Effort};
+use conche_lab::scenario::{Axis, Controllers, Effort};
 
 #[test]
 fn every_file_of_the_folder_is_a_network() {
@@ -24,7 +24,7 @@ fn every_file_of_the_folder_is_a_network() {
 #[test]
 fn every_network_has_its_name_a_purpose_and_comparable_values() {
     for network in NETWORKS {
-        let mut experiment = network.experiment();
+        let mut experiment = network.experiment(&Controllers::new());
         assert_eq!(experiment.name(), network.name);
         assert!(experiment.document().scenario().purpose.is_some(), "{}: no purpose", network.name);
         let effort = Effort { compares: true, quick: true, ..Effort::default() };
@@ -41,7 +41,7 @@ fn the_table_of_networks_has_a_row_for_each_with_its_points_and_purpose() {
     let readme = fs::read_to_string(readme).expect("the table of networks");
     let rows = || readme.lines().filter(|line| line.starts_with("| ["));
     for network in NETWORKS {
-        let experiment = network.experiment();
+        let experiment = network.experiment(&Controllers::new());
         let scenario = experiment.document().scenario();
         let points = |axis: &Axis| axis.points().into_iter().map(|point| point.name).collect::<Vec<_>>().join(", ");
         let sweep: Vec<String> = scenario.sweep.iter().map(|axis| format!("{}: {}", axis.name, points(axis))).collect();

@@ -6,14 +6,14 @@ use std::num::NonZeroUsize;
 use conche_lab::campaign::RunOptions;
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::*;
-use conche_lab::scenario::Effort;
 use conche_lab::scenario::Unit;
+use conche_lab::scenario::{Controllers, Effort};
 use conche_lab::value::{MeasuredValue, Position, write_json};
 
 #[test]
 fn every_paper_has_its_scenario() {
     for paper in PAPERS {
-        let experiment = paper.experiment();
+        let experiment = paper.experiment(&Controllers::new());
         assert_eq!(experiment.name(), paper.name);
         assert!(Paper::by_name(paper.name).is_some());
     }
@@ -33,7 +33,7 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
         runs: 20,
         position: Position::default(),
     };
-    let paper = ANRW18.experiment();
+    let paper = ANRW18.experiment(&Controllers::new());
     assert_eq!(paper.within(&value), Some(true));
     assert_eq!(paper.within(&MeasuredValue { measured: 62.80, ..value.clone() }), Some(false));
     assert_eq!(paper.within(&MeasuredValue { published: None, ..value }), None);
@@ -41,7 +41,7 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
 
 /// Reads a paper with other values, replications and schemes.
 fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs: u32) -> Experiment {
-    let mut experiment = Experiment::read(paper.scenario, &paper_file).expect("valid");
+    let mut experiment = Experiment::read(paper.scenario, &paper_file, &Controllers::new()).expect("valid");
     for (path, value) in values {
         experiment = experiment.with(path, value.clone()).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
@@ -63,7 +63,7 @@ fn value(values: &[MeasuredValue], row: &str, column: &str) -> f64 {
 }
 
 fn refused(paper: &Paper, path: &str, value: impl Into<toml::Value>) -> String {
-    let whole = Experiment::read(paper.scenario, &paper_file).expect("valid");
+    let whole = Experiment::read(paper.scenario, &paper_file, &Controllers::new()).expect("valid");
     whole.with(path, value).map(drop).expect_err(path).to_string()
 }
 
@@ -147,7 +147,7 @@ fn the_published_table_2_implies_the_dithering_factor_of_b_rto() {
 
 #[test]
 fn the_published_intervals_are_the_bar_of_throughput() {
-    let experiment = COMMAG16.experiment();
+    let experiment = COMMAG16.experiment(&Controllers::new());
     let value = MeasuredValue {
         scenario: "commag16".to_owned(),
         item: "fig1".to_owned(),
@@ -267,14 +267,14 @@ fn value_of(unit: Unit, published: Option<f64>, measured: f64) -> MeasuredValue 
 
 fn summary(values: &[MeasuredValue]) -> Summary {
     let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", ANRW18.scenario);
-    let paper = Experiment::read(&text, &paper_file).expect("a scenario");
+    let paper = Experiment::read(&text, &paper_file, &Controllers::new()).expect("a scenario");
     Summary::new(&paper, values)
 }
 
 #[test]
 fn fitted_and_predicted_values_are_summarized_separately() {
     let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", ANRW18.scenario);
-    let paper = Experiment::read(&text, &paper_file).expect("a scenario");
+    let paper = Experiment::read(&text, &paper_file, &Controllers::new()).expect("a scenario");
     let of = |row: &str, published, measured| MeasuredValue {
         row: row.to_owned(),
         ..value_of(Unit::Exchanges, Some(published), measured)

@@ -39,7 +39,7 @@ fn bytes_held(controller: AnyController) -> i64 {
 fn an_idle_peer_takes_256_bytes_at_most_under_every_controller() {
     for named in ALL {
         let bytes = bytes_held(named.controller()) / i64::from(PEERS);
-        assert!(bytes <= 256, "{bytes} bytes under {}", named.name);
+        assert!(bytes <= 256, "{bytes} bytes under {}", named.name());
     }
 }
 

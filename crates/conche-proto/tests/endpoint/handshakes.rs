@@ -93,7 +93,7 @@ impl Client {
 /// RFC 6347 §4.2.4.1.
 #[test]
 fn timeouts_of_flights_double_up_to_a_minute_under_every_controller() {
-    for name in Controllers::default().iter().map(|named| named.name) {
+    for name in Controllers::default().iter().map(|named| named.name()) {
         let mut client = Client::new(name);
         let handshake = client.begin(SERVER);
         client.leaves(handshake, false);

@@ -45,7 +45,7 @@ proptest! {
         world.link = lossy_link(seed, loss, duplication, jitter_ms);
         // BDP-CoAP also paces retransmissions, so intervals may shrink although timeouts do not.
         for node in [CLIENT, SERVER] {
-            world.node(node).checker.backoff_shows = !named.name.starts_with("bdp");
+            world.node(node).checker.backoff_shows = !named.name().starts_with("bdp");
         }
         let mut asked = Vec::new();
         for ((code, path, payload), reliability, pause_ms, timeout_ms) in requests {
@@ -81,7 +81,7 @@ proptest! {
 fn on_a_link_without_loss_every_controller_completes_every_request_without_a_retransmission() {
     for named in ALL {
         let mut config = EndpointConfig::default();
-        if named.name == "bdp-literal" {
+        if named.name() == "bdp-literal" {
             // As published, it starts with one message per two seconds and grows by a few percent
             // in ten.
             config.queue_lifetime = Duration::from_secs(600);
@@ -90,10 +90,10 @@ fn on_a_link_without_loss_every_controller_completes_every_request_without_a_ret
         let asked: Vec<_> = (0..50).map(|_| world.request(request_with_payload(Code::PUT, "/test", 32))).collect();
         world.run_to_end();
         for id in asked {
-            assert!(end_of(world.events(CLIENT), id).is_some_and(|(_, end)| end.is_ok()), "{}", named.name);
-            assert_eq!(world.departures(id).len(), 1, "{}", named.name);
+            assert!(end_of(world.events(CLIENT), id).is_some_and(|(_, end)| end.is_ok()), "{}", named.name());
+            assert_eq!(world.departures(id).len(), 1, "{}", named.name());
         }
         let acks = world.sent_by(SERVER).filter(|sent| sent.message().header().ty == Type::Acknowledgement).count();
-        assert_eq!(acks, 50, "{}", named.name);
+        assert_eq!(acks, 50, "{}", named.name());
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use conche_lab::experiment::Experiment;
 use conche_lab::papers;
-use conche_lab::scenario::{FileError, Unit};
+use conche_lab::scenario::{Controllers, FileError, Unit};
 use conche_lab::stats::Interval;
 use conche_lab::value::{MeasuredValue, Position, SCHEMA};
 use conche_results::comparison::{Row, RowError};
@@ -82,16 +82,16 @@ pub struct Results {
 
 impl Results {
     /// Reads a directory that `conche reproduce -o`, `conche run -o` or `conche compare -o` has
-    /// written.
+    /// written; its scenarios can name `controllers`.
     ///
     /// # Errors
     /// If it has no results or an invalid file; the error names file and line.
-    pub fn read(directory: &Path) -> Result<Self, ReadError> {
+    pub fn read(directory: &Path, controllers: &Controllers) -> Result<Self, ReadError> {
         let manifest = read_manifest(directory)?;
         let mut values = read_values(&directory.join(VALUES))?;
         let mut studies = Vec::new();
         for about in &manifest.scenarios {
-            let experiment = experiment(directory, about)?;
+            let experiment = experiment(directory, about, controllers)?;
             let own = values.extract_if(.., |value| value.scenario == about.name).collect();
             studies.push(Study::new(about.clone(), experiment, own));
         }
@@ -99,7 +99,7 @@ impl Results {
             let name = first.scenario.clone();
             let own = values.extract_if(.., |value| value.scenario == name).collect();
             let about = Scenario { name: name.clone(), ..Scenario::default() };
-            let experiment = papers::Paper::by_name(&name).map(papers::Paper::experiment);
+            let experiment = papers::Paper::by_name(&name).map(|paper| paper.experiment(controllers));
             studies.push(Study::new(about, experiment, own));
         }
         runs::read(directory, &mut studies)?;
@@ -109,9 +109,9 @@ impl Results {
 }
 
 /// Reads the scenario as run; the built-in one for a paper without a copy.
-fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, ReadError> {
+fn experiment(directory: &Path, about: &Scenario, controllers: &Controllers) -> Result<Option<Experiment>, ReadError> {
     let Some(file) = &about.file else {
-        return Ok(papers::Paper::by_name(&about.name).map(papers::Paper::experiment));
+        return Ok(papers::Paper::by_name(&about.name).map(|paper| paper.experiment(controllers)));
     };
     let path = directory.join(file);
     if !is_below(file) {
@@ -126,7 +126,7 @@ fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, 
         }
         std::fs::read_to_string(&file).map_err(|error| FileError::Unreadable { path: file, error })
     };
-    let read = Experiment::read(&text, &beside);
+    let read = Experiment::read(&text, &beside, controllers);
     read.map(Some).map_err(|error| ReadError::Scenario { file: path.clone(), problem: error.to_string() })
 }
 

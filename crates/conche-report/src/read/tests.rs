@@ -17,7 +17,7 @@ fn read(files: &[(&str, &str)]) -> Result<Results, Box<str>> {
         fs::write(directory.path().join(name), text).expect("written");
     }
     let shown = format!("{}/", directory.path().display());
-    Results::read(directory.path()).map_err(|error| error.to_string().replace(&shown, "").into())
+    Results::read(directory.path(), &Controllers::new()).map_err(|error| error.to_string().replace(&shown, "").into())
 }
 
 fn run(replication: u32, value: &str) -> String {
@@ -118,7 +118,7 @@ fn unreadable_results_are_named_with_their_line() {
         assert!(error.contains(expected), "{error}");
     }
     assert!(
-        Results::read(Path::new("/no/such/place"))
+        Results::read(Path::new("/no/such/place"), &Controllers::new())
             .is_err_and(|error| error.to_string().contains("no result directory"))
     );
 }

@@ -10,7 +10,7 @@ use conche_lab::comparison::{CellComparison, Entry, rows};
 use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::to_ndjson;
 use conche_lab::scenario::Unit;
-use conche_lab::scenario::{Better, Purpose, Scenario, Value, matches_any};
+use conche_lab::scenario::{Better, Controllers, Purpose, Scenario, Value, matches_any};
 use conche_results::{Begin, CellId, Origin, Program, RowOf, Run, SeriesRow, Store};
 
 /// Writes all values of these papers' scenarios, and runs.
@@ -43,7 +43,7 @@ pub fn write(directory: &Path, papers: &[&str]) {
 }
 
 fn of_paper(paper: &Paper, values: &mut String, runs: &mut String) {
-    let experiment = paper.experiment();
+    let experiment = paper.experiment(&Controllers::new());
     let document = experiment.document();
     let mut number = 1.0;
     let mut known = HashSet::new();
@@ -213,7 +213,8 @@ pub fn series(directory: &Path, scenario: &str, clients: u32) {
 
 #[allow(dead_code, reason = "not all tests need them")]
 pub fn figures_of(papers: &[&str]) -> Vec<String> {
-    let paper = |name: &&str| PAPERS.iter().find(|known| known.name == *name).expect("a paper").experiment();
+    let paper =
+        |name: &&str| PAPERS.iter().find(|known| known.name == *name).expect("a paper").experiment(&Controllers::new());
     let titles = |name| -> Vec<String> {
         paper(name).document().scenario().plots.iter().map(|plot| plot.title.clone()).collect()
     };

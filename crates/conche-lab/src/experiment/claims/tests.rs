@@ -1,7 +1,7 @@
 //! Verdicts on invented values.
 
 use super::*;
-use crate::scenario::Document;
+use crate::scenario::{Controllers, Document};
 use crate::stats::mean_interval;
 
 fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
@@ -95,7 +95,8 @@ fn explained_variation_is_one_for_proportional_and_zero_for_falling_data() {
 }
 
 fn of_commag16(values: &[(&str, &str, [f64; 2])]) -> Vec<MeasuredValue> {
-    let document = Document::read(crate::papers::COMMAG16.scenario, &crate::papers::paper_file).expect("valid");
+    let document = Document::read(crate::papers::COMMAG16.scenario, &crate::papers::paper_file, &Controllers::new())
+        .expect("valid");
     let values: Vec<_> =
         values.iter().map(|(row, column, per_replication)| series(row, column, per_replication)).collect();
     judge_all(document.scenario(), &values)
@@ -139,7 +140,8 @@ fn one_row_is_compared_with_the_least_or_the_most_of_several() {
 
 #[test]
 fn a_claim_holds_with_all_of_its_interval_and_is_refuted_with_none() {
-    let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");
+    let document =
+        Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file, &Controllers::new()).expect("valid");
     let above_1 = document.scenario().claims.iter().find(|claim| claim.above.is_some()).expect("an ordering").clone();
     let within = Claim { above: None, range: Some((1.0, 2.0)), ..above_1.clone() };
     for (claim, low, high, expected) in [
@@ -157,7 +159,8 @@ fn a_claim_holds_with_all_of_its_interval_and_is_refuted_with_none() {
 
 #[test]
 fn spreads_are_of_all_rows_that_are_there_and_of_one_there_is_none() {
-    let document = Document::read(crate::papers::WIOPT12.scenario, &crate::papers::paper_file).expect("valid");
+    let document = Document::read(crate::papers::WIOPT12.scenario, &crate::papers::paper_file, &Controllers::new())
+        .expect("valid");
     let values = [
         ("static/1/1", [10.0, 10.1]),
         ("static/2/1", [10.0, 30.0]),

@@ -1,7 +1,7 @@
 //! A bulk transfer beside CoAP.
 
 use super::*;
-use conche_lab::scenario::Transferred;
+use conche_lab::scenario::{Controllers, Transferred};
 use conche_lab::trial::Selection;
 
 fn downloading() -> String {
@@ -109,7 +109,8 @@ fn rates_of_a_file_are_those_of_the_link_from_a_random_time_or_the_one_that_is_w
     let arrived = |start: &str, seed: u64| {
         let trace = format!("trace = {{ rates = {{ csv = \"lte.csv\" }}{start} }}\nwire = {{ delay = \"100ms\"");
         let text = downloading().replace("wire = { rate = \"30kbit/s\", delay = \"100ms\"", &trace);
-        let document = Document::read(&text.replace("duration = \"300s\"", "duration = \"40s\""), &file);
+        let document =
+            Document::read(&text.replace("duration = \"300s\"", "duration = \"40s\""), &file, &Controllers::new());
         let replication = Replication { index: 0, count: 1, seed };
         let document = document.unwrap_or_else(|error| panic!("{error}"));
         let ran = run(&document.cells()[0], RecordOptions::default(), replication, &Routes::default());

@@ -8,7 +8,7 @@ mod secured;
 use conche_lab::campaign::Replication;
 use conche_lab::experiment::Experiment;
 use conche_lab::metrics::{Endpoints, Sample, sample};
-use conche_lab::scenario::{Document, FileError, Metric, ScenarioError};
+use conche_lab::scenario::{Controllers, Document, FileError, Metric, ScenarioError};
 use conche_lab::trial::{Record, RecordOptions, Routes, Selection, run};
 
 /// Two clients send a request per second to a server each, over links of 100 ms each way.
@@ -392,7 +392,8 @@ fn a_body_takes_a_round_trip_for_each_block() {
 fn a_cell_that_cannot_run_is_refused_before_any_run_with_its_point_and_line() {
     let sweep = "[[sweep]]\nname = \"server\"\npath = \"traffic.polls.to\"\nvalues = [\"server\", \"client[0]\"]\n";
     let text = format!("{SMALL}\n{sweep}");
-    let experiment = Experiment::read(&text, &|_| Err(FileError::NotFound)).expect("each reference exists");
+    let experiment =
+        Experiment::read(&text, &|_| Err(FileError::NotFound), &Controllers::new()).expect("each reference exists");
     let error = experiment.check().expect_err("a client asks itself");
     assert_eq!(error.to_string(), "sweep (server client[0]): traffic.polls: a node would ask itself");
     assert_eq!(&text[error.span().expect("the value")], "\"client[0]\"");

@@ -5,13 +5,13 @@ use toml::{Table as Toml, toml};
 use super::*;
 use conche_lab::metrics::{self, Endpoints, Sample};
 use conche_lab::papers::BDP19;
-use conche_lab::scenario::{Metric, Statistic};
+use conche_lab::scenario::{Controllers, Metric, Statistic};
 use conche_lab::trial::{Record, RecordOptions, Selection};
 
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
 
 fn whole() -> Experiment {
-    Experiment::read(BDP19.scenario, &conche_lab::papers::paper_file).expect("valid")
+    Experiment::read(BDP19.scenario, &conche_lab::papers::paper_file, &Controllers::new()).expect("valid")
 }
 
 /// Keeps one workload, on all media.
@@ -180,7 +180,7 @@ fn every_controller_runs_and_figures_do_not_depend_on_threads() {
     });
     let udgm = experiment.document().scenario().sweep[1].points().swap_remove(1);
     experiment = experiment.with("sweep.medium.points", vec![point(udgm)]).expect("a medium");
-    let names: Vec<&str> = conche_proto::cc::any::ALL.iter().map(|named| named.name).collect();
+    let names: Vec<&str> = conche_proto::cc::any::ALL.iter().map(|named| named.name()).collect();
     let controllers = names.iter().map(|name| (*name).to_owned()).collect();
     experiment.adjust(&Effort { controllers, runs: Some(1), ..Effort::default() }).expect("controllers");
     assert_eq!(experiment.document().cells().len(), names.len());

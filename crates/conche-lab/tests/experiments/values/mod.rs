@@ -12,7 +12,7 @@ use conche_lab::campaign::{self, Progress, RunOptions};
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::ANRW18;
 use conche_lab::scenario::Unit;
-use conche_lab::scenario::{Cell, Effort, FileError};
+use conche_lab::scenario::{Cell, Controllers, Effort, FileError};
 use conche_lab::table::Table;
 use conche_lab::value::MeasuredValue;
 use conche_lab::value::write_json;
@@ -24,7 +24,7 @@ const LATENCY: f64 = 0.637;
 
 /// Reduces ANRW'18.
 fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Experiment {
-    let whole = Experiment::read(ANRW18.scenario, &conche_lab::papers::paper_file).expect("valid");
+    let whole = Experiment::read(ANRW18.scenario, &conche_lab::papers::paper_file, &Controllers::new()).expect("valid");
     let axis = whole.document().scenario().sweep.iter().find(|axis| axis.name == "buffer").expect("an axis");
     let chosen = axis.points().into_iter().filter(|point| buffers.contains(&point.name.as_str()));
     let points: Vec<toml::Value> = chosen.map(point).collect();
@@ -306,8 +306,8 @@ fn the_examples_run_and_are_short() {
         let text = std::fs::read_to_string(&path).expect("a text");
         assert!(text.lines().count() < 60, "{} has {} lines", path.display(), text.lines().count());
         let none = |_: &str| Err(FileError::NotFound);
-        let mut experiment =
-            Experiment::read(&text, &none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut experiment = Experiment::read(&text, &none, &Controllers::new())
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         experiment.adjust(&Effort { runs: Some(1), ..Effort::default() }).expect("valid");
         let values = measured(&experiment);
         let answered = values.iter().filter(|value| value.column == "throughput_per_s");

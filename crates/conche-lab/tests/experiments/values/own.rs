@@ -10,7 +10,7 @@ fn read(path: &Path) -> Experiment {
         let path = path.with_file_name(name);
         std::fs::read_to_string(&path).map_err(|error| FileError::Unreadable { path, error })
     };
-    Experiment::read(&text, &beside).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    Experiment::read(&text, &beside, &Controllers::new()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 fn directory() -> PathBuf {

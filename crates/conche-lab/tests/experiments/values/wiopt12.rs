@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use super::{jobs, value};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::{WIOPT12, paper_file};
-use conche_lab::scenario::Effort;
 use conche_lab::scenario::Unit;
+use conche_lab::scenario::{Controllers, Effort};
 use conche_lab::value::MeasuredValue;
 
 fn with(values: &[(&str, toml::Value)], runs: u32) -> Experiment {
-    let mut experiment = Experiment::read(WIOPT12.scenario, &paper_file).expect("valid");
+    let mut experiment = Experiment::read(WIOPT12.scenario, &paper_file, &Controllers::new()).expect("valid");
     for (path, value) in values {
         experiment = experiment.with(path, value.clone()).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
@@ -122,7 +122,7 @@ fn cells_are_compared_replication_by_replication_and_pooled_over_axes() {
 
 #[test]
 fn other_controllers_are_run_where_timers_are_compared() {
-    let mut experiment = Experiment::read(WIOPT12.scenario, &paper_file).expect("valid");
+    let mut experiment = Experiment::read(WIOPT12.scenario, &paper_file, &Controllers::new()).expect("valid");
     let controllers = vec!["cocoa".to_owned(), "static".to_owned()];
     experiment.adjust(&Effort { controllers, ..Effort::default() }).expect("two controllers");
     let schemes = |part: usize| {
@@ -149,7 +149,8 @@ fn an_invalid_scenario_is_refused() {
         ("schema = 1", "schema = 2", "schema"),
     ] {
         assert!(WIOPT12.scenario.contains(right), "{right}");
-        let error = Experiment::read(&WIOPT12.scenario.replacen(right, wrong, 1), &paper_file).expect_err(wrong);
+        let error = Experiment::read(&WIOPT12.scenario.replacen(right, wrong, 1), &paper_file, &Controllers::new())
+            .expect_err(wrong);
         assert!(error.to_string().contains(named), "{wrong}: {error}");
     }
 }

@@ -99,7 +99,7 @@ impl Machine {
         let drawn = Drawn::from(focus, bytes);
         let mut checker = Checker::new(&drawn.config);
         // BDP-CoAP also paces retransmissions, so intervals may shrink although timeouts do not.
-        checker.backoff_shows &= !drawn.named.name.starts_with("bdp");
+        checker.backoff_shows &= !drawn.named.name().starts_with("bdp");
         let mut endpoint = drawn.endpoint()?;
         if drawn.streams {
             endpoint.stream_requests(Box::new(|message| message.code() == STREAMED));

@@ -111,10 +111,10 @@ fn non_confirmable_requests(controller: &str, count: usize, answered: bool) -> V
 #[test]
 fn a_non_confirmable_request_leaves_as_soon_as_the_one_before_is_answered() {
     for named in ALL {
-        let departures = non_confirmable_requests(named.name, 16, true);
-        assert_eq!(departures.len(), 16, "{}", named.name);
+        let departures = non_confirmable_requests(named.name(), 16, true);
+        assert_eq!(departures.len(), 16, "{}", named.name());
         let span = departures[15] - departures[0];
-        assert!(span < s(2), "{}: {span:?}", named.name);
+        assert!(span < s(2), "{}: {span:?}", named.name());
     }
 }
 
@@ -201,7 +201,7 @@ fn a_flood_of_non_confirmable_messages_to_a_silent_peer_keeps_to_probing_rate() 
                     let inside = sizes[n..].iter().take_while(|(at, _)| *at - start < s(WINDOW));
                     let bytes: u64 = inside.map(|(_, size)| size).sum();
                     let exchange = if reliability == Reliability::NonConfirmable { 5 * largest } else { largest };
-                    let name = named.name;
+                    let name = named.name();
                     assert!(bytes <= WINDOW + exchange, "{name}, {reliability:?}, {payload}: {bytes} B in {WINDOW} s");
                 }
                 assert!(!sizes.is_empty());

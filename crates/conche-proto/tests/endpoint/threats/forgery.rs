@@ -151,11 +151,11 @@ fn a_thousand_acks_after_a_tenth_of_a_millisecond_do_not_collapse_the_timeout() 
             world.departures(asked)
         };
         for _ in 0..1_000 {
-            assert_eq!(exchange(&mut world).len(), 1, "{}", named.name);
+            assert_eq!(exchange(&mut world).len(), 1, "{}", named.name());
         }
         // The true RTT is 90 ms.
         one_way.set(ms(45));
         let spurious: usize = (0..100).map(|_| exchange(&mut world).len() - 1).sum();
-        assert!(spurious <= 5, "{}: {spurious} spurious retransmissions in 100 exchanges", named.name);
+        assert!(spurious <= 5, "{}: {spurious} spurious retransmissions in 100 exchanges", named.name());
     }
 }

@@ -163,10 +163,10 @@ fn a_transfer_is_aborted_when_one_segments_timer_has_run_out_eight_times() {
 fn every_controller_completes_a_transfer_in_which_every_fifth_segment_is_lost() {
     for named in conche_proto::cc::any::ALL {
         for acknowledgments in [Acknowledgments::Cumulative, Acknowledgments::Positive] {
-            let mut bench = Bench::new(named.name, 4, acknowledgments);
+            let mut bench = Bench::new(named.name(), 4, acknowledgments);
             let mut receiver = Receiver::new(SEGMENTS, acknowledgments);
             for round in 0.. {
-                assert!(round < 1000, "{} never ends", named.name);
+                assert!(round < 1000, "{} never ends", named.name());
                 let (sent, wait) = bench.drain();
                 if bench.sender.state() != State::Open {
                     break;
@@ -178,12 +178,12 @@ fn every_controller_completes_a_transfer_in_which_every_fifth_segment_is_lost() 
                     .filter_map(|(_, segment)| receiver.receive(bench.now, segment))
                     .collect();
                 if answers.is_empty() {
-                    let wait = wait.unwrap_or_else(|| panic!("{} waits for nothing", named.name));
+                    let wait = wait.unwrap_or_else(|| panic!("{} waits for nothing", named.name()));
                     bench.now += Duration::from_millis(wait.max(1));
                 }
                 answers.into_iter().for_each(|answer| bench.after(5, answer));
             }
-            assert_eq!(bench.sender.state(), State::Completed(bench.now), "{}", named.name);
+            assert_eq!(bench.sender.state(), State::Completed(bench.now), "{}", named.name());
             assert_eq!(receiver.received(), SEGMENTS);
         }
     }
