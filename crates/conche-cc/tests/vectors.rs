@@ -1,10 +1,13 @@
 //! Checks every controller against event traces with expected timers.
 
+use conche_cc::any::{ALL, Named};
 use conche_conformance::vectors::{Unusable, check, schema, subject};
 use serde_json::{Value, json};
 
 const VECTORS: &str = include_str!("data/controller-vectors.json");
 const TEMPER_VECTORS: &str = include_str!("data/temper-vectors.json");
+/// `controller,vectors,version,hash`; `-` without vectors.
+const VERSIONS: &str = include_str!("data/versions.csv");
 
 #[test]
 fn every_vector_passes() {
@@ -14,6 +17,38 @@ fn every_vector_passes() {
         assert!(failures.is_empty(), "{} failed:\n{}", report.failed, failures.join("\n"));
         assert_eq!(report.passed, vectors);
     }
+}
+
+#[test]
+fn a_change_of_vectors_asks_for_a_version() {
+    let rows: Vec<&str> = VERSIONS.lines().skip(1).collect();
+    let wrong = ALL.iter().filter_map(|named| {
+        let row = rows.iter().find(|row| row.split(',').next() == Some(named.name()));
+        let expected = row_of(named, row.and_then(|row| row.split(',').nth(1)).unwrap_or("-"));
+        (row != Some(&expected.as_str())).then_some(expected)
+    });
+    let wrong: Vec<String> = wrong.collect();
+    assert!(
+        wrong.is_empty(),
+        "the version or the vectors of a controller changed. If its behaviour changed, raise its `version` in \
+         src/any.rs: results on disk are reused for the same version only. Then run this test again, and put these \
+         lines into tests/data/versions.csv:\n{}",
+        wrong.join("\n")
+    );
+    assert_eq!(rows.len(), ALL.len(), "tests/data/versions.csv has a row of each controller, and no other");
+}
+
+fn row_of(named: &Named, vectors: &str) -> String {
+    let key = format!(r#""algo": "{vectors}""#);
+    let own = [VECTORS, TEMPER_VECTORS].into_iter().flat_map(str::lines).filter(|line| line.contains(&key));
+    let own: Vec<&str> = own.map(|line| line.trim_end_matches([',', ']', '}'])).collect();
+    // FNV-1a.
+    let hashed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = match &own[..] {
+        [] => "-".to_owned(),
+        own => format!("{:016x}", own.join("\n").bytes().fold(0xcbf2_9ce4_8422_2325, hashed)),
+    };
+    format!("{},{vectors},{},{hash}", named.name(), named.version())
 }
 
 #[test]

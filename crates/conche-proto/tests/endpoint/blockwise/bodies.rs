@@ -68,7 +68,7 @@ proptest! {
         world.node(SERVER).app = Some(crate::support::Fixture::default());
         world.link = lossy_link(seed, loss, duplication, jitter_ms);
         for node in [CLIENT, SERVER] {
-            world.node(node).checker.backoff_shows = !controller.name.starts_with("bdp");
+            world.node(node).checker.backoff_shows = !controller.name().starts_with("bdp");
         }
         let mut asked = Vec::new();
         for (n, (bytes, confirmable, post)) in bodies.into_iter().enumerate() {
