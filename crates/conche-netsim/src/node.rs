@@ -77,7 +77,7 @@ impl<A: Application> Node<A> {
     /// Puts an [`Underlay`] between the endpoint and the network.
     #[must_use]
     pub fn over(mut self, underlay: Box<dyn Underlay>) -> Self {
-        self.stack.underlay = Some(UnderlayState::new(underlay));
+        self.stack.underlay = Some(Box::new(UnderlayState::new(underlay)));
         self
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Stack {
     pub(super) endpoint: Endpoint<NodeId, AnyController>,
     message_bytes: usize,
     pub(super) causes: Causes,
-    pub(super) underlay: Option<UnderlayState>,
+    pub(super) underlay: Option<Box<UnderlayState>>,
     pub(super) monitor: Option<SharedMonitor>,
 }
 

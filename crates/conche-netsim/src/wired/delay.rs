@@ -78,26 +78,21 @@ impl Distribution {
     }
 }
 
+/// A link's delay state.
 #[derive(Clone, Debug)]
-pub(super) struct DelayLine {
-    constant: Duration,
-    jitter: Jitter,
+pub(super) struct DelayState {
     stream: Stream,
     last_arrival: Instant,
 }
 
-impl DelayLine {
-    pub(super) fn new(constant: Duration, jitter: Jitter, stream: Stream) -> Self {
-        Self { constant, jitter, stream, last_arrival: Instant::ZERO }
+impl DelayState {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self { stream, last_arrival: Instant::ZERO }
     }
 
-    pub(super) fn change(&mut self, constant: Duration, jitter: Jitter) {
-        (self.constant, self.jitter) = (constant, jitter);
-    }
-
-    pub(super) fn arrival(&mut self, departure: Instant) -> Instant {
-        let arrival = departure + self.constant + self.jitter.distribution.sample(&mut self.stream);
-        match self.jitter.order {
+    pub(super) fn arrival(&mut self, departure: Instant, constant: Duration, jitter: &Jitter) -> Instant {
+        let arrival = departure + constant + jitter.distribution.sample(&mut self.stream);
+        match jitter.order {
             Order::Free => arrival,
             Order::Kept => {
                 self.last_arrival = self.last_arrival.max(arrival);
@@ -116,8 +111,8 @@ mod tests {
         let ms = Duration::from_millis;
         let jitter = Jitter { distribution: Distribution::Uniform { low: ms(10), high: ms(20) }, order };
         let stream = Streams::new(1).stream(Entity::Run, Purpose::named("test"));
-        let mut line = DelayLine::new(ms(100), jitter, stream);
-        (0..1000).map(|i| line.arrival(Instant::from_millis(i))).collect()
+        let mut delay = DelayState::new(stream);
+        (0..1000).map(|i| delay.arrival(Instant::from_millis(i), ms(100), &jitter)).collect()
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A unidirectional link.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::aqm::Aqm;
 use super::buffer::Buffer;
-use super::delay::{DelayLine, Distribution, Jitter};
+use super::delay::{DelayState, Distribution, Jitter};
 use super::link_trace::LinkTrace;
-use super::loss::{Loss, LossProcess};
+use super::loss::{Loss, LossState};
 use super::queue::{Backlog, DropTail};
 use super::rate_trace::{RateTrace, Rates};
 use super::service::{Service, Stalls};
@@ -125,15 +126,16 @@ pub(super) struct Wire {
     backlog: Backlog,
 }
 
+/// The links of a group share their configuration, which then stays in the cache.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    pub(super) config: LinkConfig,
-    loss: LossProcess,
-    delay: DelayLine,
+    pub(super) config: Arc<LinkConfig>,
+    loss: LossState,
+    delay: DelayState,
     duplication: Stream,
     fading: Stream,
     stalling: Stream,
-    rates: Option<Rates>,
+    rates: Option<Box<Rates>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +146,13 @@ pub(super) enum FrameOutcome {
 }
 
 impl Link {
-    pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, equipment: LinkFeatures, streams: &Streams) -> Self {
+    pub(super) fn new(
+        id: LinkId,
+        to: NodeId,
+        config: Arc<LinkConfig>,
+        equipment: LinkFeatures,
+        streams: &Streams,
+    ) -> Self {
         let transparent = config.rate.is_none()
             && config.delay.is_zero()
             && config.jitter.distribution == Distribution::Zero
@@ -154,6 +162,7 @@ impl Link {
         let LinkFeatures { changing, trace, rates, wakes_others: _ } = equipment;
         let is_awake = config.wakes.is_none() && config.duty_cycle >= 1.0;
         let is_buffer = changing || trace.is_some() || rates.is_some() || config.aqm.is_some() || !is_awake;
+        let queue = config.queue;
         let line = || Line::new(id, config, rates, streams);
         let kind = if is_buffer {
             let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
@@ -162,7 +171,7 @@ impl Link {
         } else if transparent {
             Kind::Transparent
         } else {
-            Kind::Wire(Box::new(Wire { line: line(), backlog: Backlog::new(config.queue) }))
+            Kind::Wire(Box::new(Wire { line: line(), backlog: Backlog::new(queue) }))
         };
         Self { to, up: true, kind }
     }
@@ -197,23 +206,26 @@ impl Wire {
 }
 
 impl Line {
-    fn new(id: LinkId, config: LinkConfig, rates: Option<(RateTrace, Option<Duration>)>, streams: &Streams) -> Self {
+    fn new(
+        id: LinkId,
+        config: Arc<LinkConfig>,
+        rates: Option<(RateTrace, Option<Duration>)>,
+        streams: &Streams,
+    ) -> Self {
         let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));
         Self {
             config,
-            loss: LossProcess::new(config.loss, stream("loss"), stream("sojourns")),
-            delay: DelayLine::new(config.delay, config.jitter, stream("jitter")),
+            loss: LossState::new(stream("loss"), stream("sojourns")),
+            delay: DelayState::new(stream("jitter")),
             duplication: stream("duplication"),
             fading: stream("service"),
             stalling: stream("stalls"),
-            rates: rates.map(|(trace, start)| Rates::new(trace, start, stream("rates"))),
+            rates: rates.map(|(trace, start)| Box::new(Rates::new(trace, start, stream("rates")))),
         }
     }
 
     pub(super) fn change(&mut self, config: LinkConfig) {
-        self.loss.change(config.loss);
-        self.delay.change(config.delay, config.jitter);
-        self.config = config;
+        self.config = Arc::new(config);
     }
 
     pub(super) fn duplicates_next(&mut self) -> bool {
@@ -239,14 +251,14 @@ impl Line {
 
     /// Returns the rate without a duty cycle; the mean one of a trace.
     pub(super) fn mean_rate(&self) -> Option<BitRate> {
-        self.rates.as_ref().map(Rates::mean_rate).or(self.config.rate)
+        self.rates.as_ref().map(|rates| rates.mean_rate()).or(self.config.rate)
     }
 
     pub(super) fn leave(&mut self, departure: Instant) -> FrameOutcome {
-        if self.loss.next_is_lost(departure) {
+        if self.loss.next_is_lost(&self.config.loss, departure) {
             FrameOutcome::Lost(departure)
         } else {
-            FrameOutcome::Arrives(self.delay.arrival(departure))
+            FrameOutcome::Arrives(self.delay.arrival(departure, self.config.delay, &self.config.jitter))
         }
     }
 }

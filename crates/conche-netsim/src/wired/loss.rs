@@ -78,10 +78,16 @@ impl Loss {
     }
 }
 
-/// A link's loss state, also usable for real datagrams.
+/// A loss model and its state, for real datagrams.
 #[derive(Clone, Debug)]
 pub struct LossProcess {
     model: Loss,
+    state: LossState,
+}
+
+/// A link's loss state.
+#[derive(Clone, Debug)]
+pub(super) struct LossState {
     bad: bool,
     stream: Stream,
     /// States in time have their own stream, and are the same under any traffic.
@@ -98,17 +104,22 @@ impl LossProcess {
     /// states in time.
     #[must_use]
     pub fn new(model: Loss, stream: Stream, sojourns: Stream) -> Self {
-        Self { model, bad: false, stream, sojourns, until: None }
-    }
-
-    /// Changes the model; the chain keeps its state.
-    pub(super) fn change(&mut self, model: Loss) {
-        self.model = model;
+        Self { model, state: LossState::new(stream, sojourns) }
     }
 
     /// Returns `true` if the next frame, which is on the wire at `at`, is lost. Times do not fall.
     pub fn next_is_lost(&mut self, at: Instant) -> bool {
-        match self.model {
+        self.state.next_is_lost(&self.model, at)
+    }
+}
+
+impl LossState {
+    pub(super) fn new(stream: Stream, sojourns: Stream) -> Self {
+        Self { bad: false, stream, sojourns, until: None }
+    }
+
+    pub(super) fn next_is_lost(&mut self, model: &Loss, at: Instant) -> bool {
+        match *model {
             Loss::None => false,
             Loss::Bernoulli(probability) => self.stream.chance(probability),
             Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -47,6 +48,7 @@ use crate::{LinkId, NodeId, RadioId};
 pub struct Topology {
     nodes: Vec<String>,
     links: Vec<Edge>,
+    last_config: Option<Arc<LinkConfig>>,
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
     equipment: BTreeMap<LinkId, LinkFeatures>,
@@ -62,8 +64,7 @@ struct Edge {
 
 #[derive(Clone, Debug)]
 enum EdgeKind {
-    /// `None` is the default, to save memory.
-    Wire(Option<Box<LinkConfig>>),
+    Wire(Arc<LinkConfig>),
     Hop(RadioId),
 }
 
@@ -171,7 +172,10 @@ impl Topology {
 
     /// Adds a link in one direction.
     pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
-        let config = (config != LinkConfig::default()).then(|| Box::new(config));
+        // The links of a group, added one after another, share one configuration.
+        let last = self.last_config.take().filter(|last| **last == config);
+        let config = last.unwrap_or_else(|| Arc::new(config));
+        self.last_config = Some(Arc::clone(&config));
         self.add(name.into(), from, to, EdgeKind::Wire(config))
     }
 
@@ -270,7 +274,7 @@ impl Topology {
         for edge in &self.links {
             self.name(edge.from)?;
             self.name(edge.to)?;
-            if let EdgeKind::Wire(Some(config)) = &edge.kind {
+            if let EdgeKind::Wire(config) = &edge.kind {
                 check_wire(&edge.name, config)?;
             }
         }
@@ -293,8 +297,7 @@ impl Topology {
                 EdgeKind::Wire(config) => {
                     let mut equipment = self.equipment.get(&LinkId(id)).cloned().unwrap_or_default();
                     equipment.wakes_others = waking.contains_key(&LinkId(id));
-                    let config = config.as_deref().copied().unwrap_or_default();
-                    Link::new(LinkId(id), edge.to, config, equipment, streams)
+                    Link::new(LinkId(id), edge.to, Arc::clone(config), equipment, streams)
                 }
                 EdgeKind::Hop(radio) => Link::hop(edge.to, self.hop_of(edge, *radio, &station_maps)?),
             })
@@ -346,7 +349,7 @@ impl Topology {
     fn waking(&self, outgoing: &[Vec<LinkId>]) -> Result<BTreeMap<LinkId, Vec<LinkId>>, TopologyError> {
         let mut waking: BTreeMap<LinkId, Vec<LinkId>> = BTreeMap::new();
         for (id, edge) in (0..).map(LinkId).zip(&self.links) {
-            let EdgeKind::Wire(Some(config)) = &edge.kind else { continue };
+            let EdgeKind::Wire(config) = &edge.kind else { continue };
             let is_traced = self.equipment.get(&id).is_some_and(|equipment| equipment.trace.is_some());
             if is_traced && (config.wakes.is_some() || config.duty_cycle < 1.0) {
                 return Err(TopologyError::SleepingTrace(edge.name.clone()));
