@@ -143,3 +143,15 @@ fn a_download_over_tcp_is_no_slower_beside_temper_than_beside_linux() {
     let [temper, linux] = ["temper", "linux"].map(|scheme| of(&format!("{scheme}/100/14100"), "download_bit_per_s"));
     assert!(temper > 0.95 * linux, "{temper} bit/s, beside linux {linux}");
 }
+
+#[test]
+fn of_many_clients_on_a_link_that_carries_them_each_reports_once_a_minute() {
+    let mut experiment = read(&directory().join("many-clients.toml"));
+    let effort = Effort { quick: true, controllers: vec!["default".to_owned()], ..Effort::default() };
+    experiment.adjust(&effort).expect("valid");
+    let values = measured(&experiment);
+    let of = |column: &str| values.iter().find(|value| value.column == column).expect("a value").measured;
+    // Poisson: 2000 reports of 1000 clients in two minutes, σ = 45.
+    assert!((120.0 * of("throughput_per_s") - 2000.0).abs() < 4.0 * 45.0, "{values:?}");
+    assert!(of("due_s") < 0.2 && of("failed_percent") <= 0.0, "{values:?}");
+}
