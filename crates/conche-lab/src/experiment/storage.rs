@@ -240,7 +240,6 @@ mod tests {
     fn exchange(number: u64, began: u64, ended: u64, transmissions: u16) -> Exchange {
         let [began, ended] = [began, ended].map(|seconds| Instant::from_millis(seconds * 1000));
         Exchange {
-            flow: 0,
             number,
             due: began,
             began,

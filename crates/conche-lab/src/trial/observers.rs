@@ -131,7 +131,7 @@ impl Notifications {
         Self { servers, ..Self::default() }
     }
 
-    /// By time: server, client, and exchange without flow number.
+    /// By time: server, client and exchange.
     pub(super) fn into_acknowledged(self) -> Vec<(NodeId, NodeId, Exchange)> {
         self.acknowledged
     }
@@ -154,7 +154,6 @@ impl Observer for Notifications {
         }
         let Some((to, began, copies)) = self.sent.remove(&(copy.node, copy.exchange)) else { return };
         let exchange = Exchange {
-            flow: 0,
             number: copy.exchange,
             due: began,
             began,

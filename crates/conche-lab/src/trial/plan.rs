@@ -27,7 +27,7 @@ use crate::workload::{
 #[derive(Clone, Debug)]
 pub(super) struct Role {
     /// With flow indices.
-    pub(super) flows: Vec<(usize, workload::Flow)>,
+    pub(super) flows: Vec<(usize, Rc<workload::Flow>)>,
     pub(super) control: Control,
     pub(super) responder: Option<Responder>,
     pub(super) unanswered: BTreeSet<NodeId>,
@@ -178,6 +178,8 @@ impl<'a> Plan<'a> {
         let no_token = if is_open_sender { u64::from(self.scenario.endpoint.token_length) } else { 0 };
         let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
         let mut shared: Option<(usize, Body)> = None;
+        let mut last = None;
+        self.flows.reserve_exact(flows.len());
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
@@ -204,6 +206,9 @@ impl<'a> Plan<'a> {
             shared = Some((resource, body.clone()));
             let request_bytes = self.datagram_bytes(&body) - no_token;
             let request = workload::Flow { peer: server, pace, outstanding, body, ..request.clone() };
+            // Most flows of a group are equal.
+            let request = last.filter(|last: &Rc<_>| **last == request).unwrap_or_else(|| Rc::new(request));
+            last = Some(Rc::clone(&request));
             let role = self.roles.entry(client).or_default();
             let block = traffic.block.map(Block::size);
             if role.flows.is_empty() {

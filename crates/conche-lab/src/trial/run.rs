@@ -17,8 +17,8 @@ use conche_netsim::trace::{DropReason, Observer};
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{Instant, LinkId, NodeId, RadioId, RunEnd, Simulation};
 use conche_proto::cc::AnyController;
-use conche_proto::codec::{Body, Code};
-use conche_proto::{PathKey, PeerSnapshot};
+use conche_proto::codec::{BlockSize, Body, Code};
+use conche_proto::{PathKey, PeerSnapshot, SharedConfig};
 
 use super::error::TrialError;
 use super::network::Network;
@@ -30,7 +30,7 @@ use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Replication, RunResult};
 use crate::scenario::{Cell, ChangeEvent, Paths, Radio, Routing, Scenario, ScenarioError, Security, Sender, Traffic};
 use crate::workload::{
-    AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config,
+    AnyHost, Application, FlowState, Log, OpenSender, Requester, Responder, Secured, Timeout, Timeouts, config,
     endpoint_seed,
 };
 
@@ -238,6 +238,7 @@ struct Trial<'a> {
     controllers: Vec<AnyController>,
     /// By traffic.
     own_controllers: Vec<Option<AnyController>>,
+    configs: Vec<((u16, Option<BlockSize>), SharedConfig)>,
     flows: Vec<Flow>,
     roles: BTreeMap<NodeId, Role>,
     transfer: Option<PlannedTransfer>,
@@ -314,6 +315,7 @@ impl<'a> Trial<'a> {
             streams,
             controllers,
             own_controllers,
+            configs: Vec::new(),
             flows,
             roles,
             transfer,
@@ -420,7 +422,7 @@ impl<'a> Trial<'a> {
         let (publisher, subscriber) = (role.publisher(), role.subscriber(&self.flows));
         let flows: Vec<_> = role.flows.into_iter().map(|(_, flow)| flow).collect();
         if role.is_open_sender {
-            return Ok(AnyHost::OpenSender(OpenSender::new(flows)));
+            return Ok(AnyHost::OpenSender(Box::new(OpenSender::new(flows))));
         }
         if let Some(unfinished_flows) = self.unfinished_flows.as_ref().filter(|_| lives == 0) {
             unfinished_flows.set(unfinished_flows.get() + flows.len() as u64);
@@ -435,7 +437,13 @@ impl<'a> Trial<'a> {
         let silent = || Responder::new(Code::CONTENT, Body::EMPTY);
         let responder = role.responder.or_else(|| (!role.unanswered.is_empty()).then(silent));
         let responder = responder.map(|responder| responder.without_answer_to(role.unanswered));
+        let responder = match self.wanted.arrivals {
+            true => responder.map(Responder::with_arrivals),
+            false => responder,
+        };
         let is_server = responder.is_some();
+        let (responder, publisher, subscriber) =
+            (responder.map(Box::new), publisher.map(Box::new), subscriber.map(Box::new));
         let application = Application { requester, responder, publisher, subscriber, timeouts };
         let scenario = &self.cell.scenario;
         let scheme = match role.control {
@@ -443,10 +451,8 @@ impl<'a> Trial<'a> {
             Control::Traffic(_) => None,
         };
         let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
-        let mut config = config(&scenario.endpoint, nstart);
-        config.block_size = role.block.unwrap_or_default();
-        let bodies = scenario.traffic.iter().map(Traffic::largest_body);
-        config.limits.body_bytes = bodies.fold(config.limits.body_bytes, usize::max);
+        let config = self.config(nstart, role.block);
+        let scenario = &self.cell.scenario;
         let seed = endpoint_seed(&self.streams, node, lives);
         let mut host = Node::new(config, controller, seed, application)?;
         if let Some(monitor) = &self.monitor {
@@ -469,6 +475,21 @@ impl<'a> Trial<'a> {
             host = host.over(Box::new(secured));
         }
         Ok(AnyHost::Coap(Box::new(host)))
+    }
+
+    /// Returns the configuration of endpoints, which share it: a copy each would fill the cache.
+    fn config(&mut self, nstart: u16, block: Option<BlockSize>) -> SharedConfig {
+        if let Some((_, known)) = self.configs.iter().find(|(of, _)| *of == (nstart, block)) {
+            return known.clone();
+        }
+        let scenario = &self.cell.scenario;
+        let mut config = config(&scenario.endpoint, nstart);
+        config.block_size = block.unwrap_or_default();
+        let bodies = scenario.traffic.iter().map(Traffic::largest_body);
+        config.limits.body_bytes = bodies.fold(config.limits.body_bytes, usize::max);
+        let config = SharedConfig::from(config);
+        self.configs.push(((nstart, block), config.clone()));
+        config
     }
 
     fn controller(&self, control: Control) -> AnyController {
@@ -498,15 +519,12 @@ impl<'a> Trial<'a> {
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
             let places: Vec<usize> = own.map(|(place, _)| *place).collect();
-            let mut add = |tallies: &[Tally]| {
-                for (place, tally) in places.iter().zip(tallies) {
-                    flows[*place].tally = flows[*place].tally.followed_by(tally);
-                }
-            };
             let application = match host {
                 AnyHost::Coap(host) => host.into_application(),
                 AnyHost::OpenSender(sender) => {
-                    add(sender.tallies());
+                    for (place, tally) in places.iter().zip(sender.tallies()) {
+                        flows[*place].tally = flows[*place].tally.followed_by(tally);
+                    }
                     continue;
                 }
                 AnyHost::Mote(mote) => {
@@ -518,18 +536,21 @@ impl<'a> Trial<'a> {
                     continue;
                 }
             };
-            if let Some(requester) = application.requester {
-                add(requester.tallies());
-                for exchange in requester.into_exchanges() {
-                    flows[places[exchange.flow as usize]].exchanges.push(exchange);
+            let requested = application.requester.into_iter().flat_map(Requester::into_flows);
+            for (place, FlowState { tally, mut exchanges, .. }) in places.iter().zip(requested) {
+                let flow = &mut flows[*place];
+                flow.tally = flow.tally.followed_by(&tally);
+                match flow.exchanges.is_empty() {
+                    true => flow.exchanges = exchanges,
+                    false => flow.exchanges.append(&mut exchanges),
                 }
             }
             if let Some(recorded) = application.timeouts {
                 timeouts[node.index()].extend(recorded.into_log());
             }
-            observing.publishers.extend(application.publisher.map(|publisher| (node, publisher)));
-            observing.subscribers.extend(application.subscriber.map(|subscriber| (node, subscriber)));
-            for arrival in application.responder.iter().flat_map(Responder::arrivals) {
+            observing.publishers.extend(application.publisher.map(|publisher| (node, *publisher)));
+            observing.subscribers.extend(application.subscriber.map(|subscriber| (node, *subscriber)));
+            for arrival in application.responder.iter().flat_map(|responder| responder.arrivals()) {
                 if let Some(place) = requests.get(&(arrival.from, node, arrival.resource)) {
                     flows[*place].arrivals.push(arrival.at);
                 }

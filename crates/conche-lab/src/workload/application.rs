@@ -50,17 +50,17 @@ impl TryFrom<Timer> for ArrivedDatagram {
     }
 }
 
-/// A node's roles, in any combination.
+/// A node's roles, in any combination. Boxes keep the frequent ones, clients, small.
 #[derive(Debug, Default)]
 pub struct Application {
     /// Sends requests.
     pub requester: Option<Requester>,
     /// Answers requests.
-    pub responder: Option<Responder>,
+    pub responder: Option<Box<Responder>>,
     /// Notifies observers.
-    pub publisher: Option<Publisher>,
+    pub publisher: Option<Box<Publisher>>,
     /// Observes.
-    pub subscriber: Option<Subscriber>,
+    pub subscriber: Option<Box<Subscriber>>,
     /// Records timeouts.
     pub timeouts: Option<Timeouts>,
 }
@@ -160,7 +160,7 @@ pub enum AnyHost {
     /// CoAP with congestion control.
     Coap(Box<Node<Application>>),
     /// Sends at a fixed pace, whatever the outcome.
-    OpenSender(OpenSender),
+    OpenSender(Box<OpenSender>),
     /// Sends, receives and forwards bulk transfers.
     Mote(Box<Mote<AnyController, Timer>>),
     /// An end of a bulk transfer over wires.
@@ -171,7 +171,7 @@ impl AnyHost {
     fn host(&self) -> &dyn Host<Timer = Timer> {
         match self {
             Self::Coap(node) => &**node,
-            Self::OpenSender(sender) => sender,
+            Self::OpenSender(sender) => &**sender,
             Self::Mote(mote) => &**mote,
             Self::Bulk(bulk) => &**bulk,
         }
@@ -180,7 +180,7 @@ impl AnyHost {
     fn host_mut(&mut self) -> &mut dyn Host<Timer = Timer> {
         match self {
             Self::Coap(node) => &mut **node,
-            Self::OpenSender(sender) => sender,
+            Self::OpenSender(sender) => &mut **sender,
             Self::Mote(mote) => &mut **mote,
             Self::Bulk(bulk) => &mut **bulk,
         }

@@ -11,7 +11,7 @@ use conche_proto::codec::{Body, Code};
 use crate::scenario::Range;
 
 /// Schedule, concurrency and size of a node's requests to a peer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Destination.
     pub peer: NodeId,

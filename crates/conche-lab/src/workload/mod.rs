@@ -13,7 +13,7 @@ pub use application::{AnyHost, Application, Timer, config, endpoint_seed};
 pub use flow::{Flow, Limit, Pace, Segment, body_of, request_body};
 pub use observe::{Publisher, ReceivedState, Subscriber, Topic};
 pub use open_sender::OpenSender;
-pub use requester::{Exchange, Requester, Tally};
+pub use requester::{Exchange, FlowState, Requester, Tally};
 pub use responder::{Arrival, Responder, segment_of};
 pub use secured::{HandshakeCounts, Log, Secured};
 pub use timeouts::{Timeout, Timeouts};

@@ -1,5 +1,7 @@
 //! A sender without congestion control or CoAP endpoint.
 
+use std::rc::Rc;
+
 use conche_netsim::host::{Host, Port, Received};
 use conche_proto::codec::{Encoder, MessageId, Token, Type};
 
@@ -10,7 +12,7 @@ use super::requester::Tally;
 /// Sends Non-confirmable requests at its flows' pace; ignores responses.
 #[derive(Debug)]
 pub struct OpenSender {
-    flows: Vec<Flow>,
+    flows: Vec<Rc<Flow>>,
     tallies: Vec<Tally>,
     message_id: u16,
 }
@@ -18,7 +20,7 @@ pub struct OpenSender {
 impl OpenSender {
     /// Creates a sender; only peer, pace, start, stop and content of its flows matter.
     #[must_use]
-    pub fn new(flows: Vec<Flow>) -> Self {
+    pub fn new(flows: Vec<Rc<Flow>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
         Self { flows, tallies, message_id: 0 }
     }

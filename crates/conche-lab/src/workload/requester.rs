@@ -15,8 +15,6 @@ use super::flow::{Flow, Limit, Pace};
 /// A completed exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Number of its flow.
-    pub flow: u32,
     /// Number, unique within the endpoint.
     pub number: u64,
     /// Due time by the flow's pace; in a closed loop, the time of opening.
@@ -56,15 +54,46 @@ pub struct Tally {
 /// Sends the requests of several flows.
 #[derive(Debug)]
 pub struct Requester {
-    flows: Vec<Flow>,
-    tallies: Vec<Tally>,
-    exchanges: Vec<Exchange>,
-    /// Per flow, the times of requests that are due and not yet open.
-    due: Vec<VecDeque<Instant>>,
-    /// Flow and time due of open exchanges.
-    open: BTreeMap<u64, (u32, Instant)>,
+    flows: Vec<FlowState>,
+    open: OpenExchanges,
     /// The last unfinished flow ends the run.
     unfinished_flows: Option<Rc<Cell<u64>>>,
+}
+
+/// A flow and its exchanges so far.
+#[derive(Debug)]
+pub struct FlowState {
+    flow: Rc<Flow>,
+    /// Counts of its exchanges.
+    pub tally: Tally,
+    /// Completed exchanges by end.
+    pub exchanges: Vec<Exchange>,
+    /// Times of requests that were due and are not yet open.
+    due: VecDeque<Instant>,
+}
+
+/// Flow and time due of open exchanges, by number. A single one, the most frequent case, takes no
+/// memory on the heap.
+#[derive(Debug, Default)]
+struct OpenExchanges {
+    one: Option<(u64, (u32, Instant))>,
+    others: BTreeMap<u64, (u32, Instant)>,
+}
+
+impl OpenExchanges {
+    fn insert(&mut self, exchange: ExchangeId, flow: u32, due: Instant) {
+        match self.one {
+            None => self.one = Some((exchange.as_u64(), (flow, due))),
+            Some(_) => drop(self.others.insert(exchange.as_u64(), (flow, due))),
+        }
+    }
+
+    fn remove(&mut self, exchange: ExchangeId) -> Option<(u32, Instant)> {
+        match self.one.take_if(|(number, _)| *number == exchange.as_u64()) {
+            Some((_, open)) => Some(open),
+            None => self.others.remove(&exchange.as_u64()),
+        }
+    }
 }
 
 /// After a refused request without an open exchange (assumption).
@@ -118,32 +147,24 @@ impl Tally {
 impl Requester {
     /// Creates a requester. The run ends when the shared `unfinished_flows` reaches 0.
     #[must_use]
-    pub fn new(flows: Vec<Flow>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
-        let tallies = vec![Tally::default(); flows.len()];
-        let due = vec![VecDeque::new(); flows.len()];
-        Self { flows, tallies, exchanges: Vec::new(), due, open: BTreeMap::new(), unfinished_flows }
+    pub fn new(flows: Vec<Rc<Flow>>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
+        Self { flows: flows.into_iter().map(FlowState::new).collect(), open: OpenExchanges::default(), unfinished_flows }
     }
 
-    /// Completed exchanges by end.
+    /// Its flows in their order.
     #[must_use]
-    pub fn exchanges(&self) -> &[Exchange] {
-        &self.exchanges
+    pub fn flows(&self) -> &[FlowState] {
+        &self.flows
     }
 
-    /// Counts of each flow.
+    /// Returns its flows in their order.
     #[must_use]
-    pub fn tallies(&self) -> &[Tally] {
-        &self.tallies
-    }
-
-    /// Returns the completed exchanges by end.
-    #[must_use]
-    pub fn into_exchanges(self) -> Vec<Exchange> {
-        self.exchanges
+    pub fn into_flows(self) -> Vec<FlowState> {
+        self.flows
     }
 
     pub(super) fn start(&mut self, ctx: &mut Context<'_>) {
-        for (number, flow) in (0..).zip(&self.flows) {
+        for (number, FlowState { flow, .. }) in (0..).zip(&self.flows) {
             if let Some(first) = flow.first(ctx.rng()) {
                 ctx.set_timer(first - ctx.now(), Timer::Flow(number));
             }
@@ -151,15 +172,12 @@ impl Requester {
     }
 
     pub(super) fn timer(&mut self, ctx: &mut Context<'_>, number: u32) {
-        let flow = &self.flows[number as usize];
+        let FlowState { flow, tally, .. } = &mut self.flows[number as usize];
         if flow.stop.is_some_and(|stop| ctx.now() >= stop) {
             return;
         }
         let now = ctx.now();
-        let tally = &mut self.tallies[number as usize];
-        let due = flow.due(now);
-        tally.generated += due;
-        self.due[number as usize].extend((0..due).map(|_| now));
+        tally.generated += flow.due(now);
         if let Some(next) = flow.next(now, ctx.rng()).filter(|_| flow.needs_more(tally)) {
             ctx.set_timer(next - now, Timer::Flow(number));
         }
@@ -167,6 +185,7 @@ impl Requester {
             tally.begin_batch(flow, ctx);
         }
         self.open(ctx, number);
+        self.flows[number as usize].queue_due(now);
     }
 
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
@@ -175,9 +194,10 @@ impl Requester {
             Event::Failed { exchange, course, .. } => (*exchange, *course, false),
             _ => return,
         };
-        let Some((number, due)) = self.open.remove(&exchange.as_u64()) else { return };
-        self.exchanges.push(Exchange { flow: number, due, ..completed(ctx, exchange, course, answered) });
-        let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
+        let Some((number, due)) = self.open.remove(exchange) else { return };
+        let state = &mut self.flows[number as usize];
+        state.record(Exchange { due, ..completed(ctx, exchange, course, answered) });
+        let FlowState { flow, tally, .. } = state;
         if answered {
             tally.answered += 1;
             if let Some(left) = flow.enough.as_ref().filter(|left| left.get() > 0) {
@@ -204,21 +224,20 @@ impl Requester {
 
     /// Counts a failure once per waiting flow.
     pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
-        for number in
-            (0..).zip(&self.flows).filter(|(_, flow)| flow.peer == peer).map(|(number, _)| number).collect::<Vec<u32>>()
-        {
-            let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
+        let waiting = (0..).zip(&self.flows).filter(|(_, state)| state.flow.peer == peer);
+        for number in waiting.map(|(number, _)| number).collect::<Vec<u32>>() {
             if is_open {
                 self.open(ctx, number);
                 continue;
             }
+            let FlowState { flow, tally, due, .. } = &mut self.flows[number as usize];
             if !flow.may_open(tally, ctx.now()) {
                 continue;
             }
             tally.generated += u64::from(flow.pace == Pace::Closed);
             tally.opened += 1;
             tally.failed += 1;
-            self.due[number as usize].pop_front();
+            due.pop_front();
             if flow.has_had_all(tally) {
                 tally.done = Some(ctx.now());
                 self.done(ctx);
@@ -234,7 +253,7 @@ impl Requester {
     }
 
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
-        let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
+        let FlowState { flow, tally, due, .. } = &mut self.flows[number as usize];
         while flow.may_open(tally, ctx.now()) {
             if !ctx.connect(flow.peer) {
                 return;
@@ -244,11 +263,9 @@ impl Requester {
             let is_closed = flow.pace == Pace::Closed;
             tally.generated += u64::from(is_closed);
             tally.opened += 1;
-            let due = self.due[number as usize].pop_front().unwrap_or(ctx.now());
+            let due = due.pop_front().unwrap_or(ctx.now());
             match ctx.request(flow.peer, request) {
-                Ok(exchange) => {
-                    self.open.insert(exchange.as_u64(), (number, due));
-                }
+                Ok(exchange) => self.open.insert(exchange, number, due),
                 Err(_) => {
                     tally.failed += 1;
                     if is_closed && tally.outstanding() == 0 {
@@ -267,6 +284,27 @@ impl Requester {
                 ctx.stop();
             }
         }
+    }
+}
+
+impl FlowState {
+    fn new(flow: Rc<Flow>) -> Self {
+        Self { flow, tally: Tally::default(), exchanges: Vec::new(), due: VecDeque::new() }
+    }
+
+    /// Grows by an eighth rather than twofold: long runs have millions of exchanges.
+    fn record(&mut self, exchange: Exchange) {
+        if self.exchanges.len() == self.exchanges.capacity() {
+            self.exchanges.reserve_exact((self.exchanges.len() / 8).max(4));
+        }
+        self.exchanges.push(exchange);
+    }
+
+    /// Queues the requests that are due `now` and could not open.
+    fn queue_due(&mut self, now: Instant) {
+        let waiting = usize::try_from(self.tally.generated - self.tally.opened).unwrap_or(usize::MAX);
+        let more = waiting.saturating_sub(self.due.len());
+        self.due.extend(std::iter::repeat_n(now, more));
     }
 }
 
@@ -307,7 +345,6 @@ fn completed(ctx: &Context<'_>, id: ExchangeId, course: ExchangeStats, answered:
     let began = Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed);
     let is_single = course.messages <= 1;
     Exchange {
-        flow: 0,
         number: id.as_u64(),
         due: began,
         began,

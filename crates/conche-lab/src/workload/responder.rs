@@ -1,4 +1,4 @@
-//! The responder answers requests at once, and records arrivals.
+//! The responder answers requests at once, and may record arrivals.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,8 @@ pub struct Arrival {
 pub struct Responder {
     resources: Vec<(Code, Body)>,
     unanswered: BTreeSet<NodeId>,
-    arrivals: Vec<Arrival>,
+    /// `None`: arrivals are not recorded.
+    arrivals: Option<Vec<Arrival>>,
 }
 
 /// Returns the Uri-Path segment of a resource; `None` for the first, at the root.
@@ -55,10 +56,16 @@ impl Responder {
         Self { unanswered, ..self }
     }
 
-    /// Arrivals by time.
+    /// Records arrivals.
+    #[must_use]
+    pub fn with_arrivals(self) -> Self {
+        Self { arrivals: Some(Vec::new()), ..self }
+    }
+
+    /// Recorded arrivals by time.
     #[must_use]
     pub fn arrivals(&self) -> &[Arrival] {
-        &self.arrivals
+        self.arrivals.as_deref().unwrap_or_default()
     }
 
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
@@ -66,7 +73,9 @@ impl Responder {
         let segment = message.option(OptionNumber::URI_PATH).map(str::from_utf8);
         let resource =
             segment.map_or(0, |segment| segment.ok().and_then(|name| name.parse().ok()).unwrap_or(usize::MAX));
-        self.arrivals.push(Arrival { at: ctx.now(), from: *from, resource });
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.push(Arrival { at: ctx.now(), from: *from, resource });
+        }
         match self.resources.get(resource) {
             Some((code, body)) if !self.unanswered.contains(from) => {
                 let response = Response::new(*code, body.clone());

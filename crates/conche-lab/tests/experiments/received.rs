@@ -16,7 +16,6 @@ fn at(seconds: u64) -> Instant {
 fn exchange(ended: u64, transmissions: u16, answered: bool) -> Exchange {
     let round_trip = answered.then(|| Duration::from_millis(100 * ended));
     Exchange {
-        flow: 0,
         number: 0,
         due: at(0),
         began: at(0),

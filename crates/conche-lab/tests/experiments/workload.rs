@@ -1,5 +1,6 @@
 //! Requesters and responders over 100 ms each way.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::node::Node;
@@ -33,10 +34,10 @@ fn run(
     let named = |name| AnyController::by_name(name).expect("a controller");
     let timeouts = Timeouts::default();
     let controller = timeouts.of(named(controller));
-    let requester = Some(Requester::new(vec![flow(server)], None));
+    let requester = Some(Requester::new(vec![Rc::new(flow(server))], None));
     let asking = Application { requester, timeouts: Some(timeouts), ..Application::default() };
-    let responder = Responder::new(Code::CHANGED, body_of(20, 2));
-    let answering = Application { responder: Some(responder), ..Application::default() };
+    let responder = Responder::new(Code::CHANGED, body_of(20, 2)).with_arrivals();
+    let answering = Application { responder: Some(Box::new(responder)), ..Application::default() };
     for (node, nstart, controller, application) in
         [(client, nstart, controller.clone(), asking), (server, 1, named("default"), answering)]
     {
@@ -55,7 +56,7 @@ fn run(
         timeouts = timeouts.or(application.timeouts);
     }
     let timeouts = timeouts.expect("attached").into_log();
-    (requester.expect("attached"), responder.expect("attached"), timeouts)
+    (requester.expect("attached"), *responder.expect("attached"), timeouts)
 }
 
 fn flow(peer: NodeId, pace: Pace) -> Flow {
@@ -66,11 +67,11 @@ fn flow(peer: NodeId, pace: Pace) -> Flow {
 fn a_closed_loop_keeps_its_exchanges_outstanding_until_it_has_opened_all() {
     let two = |peer| Flow { outstanding: 2, limit: Limit::Opened(7), ..flow(peer, Pace::Closed) };
     let (requester, responder, timeouts) = run("cocoa-plus", two, Loss::None, at(60_000));
-    let tally = requester.tallies()[0];
+    let tally = requester.flows()[0].tally;
     assert_eq!((tally.generated, tally.opened, tally.answered, tally.failed), (7, 7, 7, 0));
-    let ends: Vec<_> = requester.exchanges().iter().map(|exchange| exchange.ended).collect();
+    let ends: Vec<_> = requester.flows()[0].exchanges.iter().map(|exchange| exchange.ended).collect();
     assert_eq!(ends, [200, 200, 400, 400, 600, 600, 800].map(at), "two at a time, 200 ms each");
-    assert!(requester.exchanges().iter().all(|exchange| exchange.round_trip == Some(Duration::from_millis(200))));
+    assert!(requester.flows()[0].exchanges.iter().all(|exchange| exchange.round_trip == Some(Duration::from_millis(200))));
     assert_eq!((responder.arrivals().len(), timeouts.len()), (7, 7));
     assert!(timeouts.iter().all(|timeout| timeout.attempt == 0));
 }
@@ -81,9 +82,9 @@ fn messages_generated_at_a_rate_wait_for_their_turn_and_stop_with_the_flow() {
     let pace = Pace::Clock(segments);
     let (requester, _, _) =
         run("cocoa-plus", |peer| Flow { stop: Some(at(2000)), ..flow(peer, pace) }, Loss::None, at(60_000));
-    let tally = requester.tallies()[0];
+    let tally = requester.flows()[0].tally;
     assert_eq!((tally.generated, tally.opened, tally.answered), (20, 5, 5), "one exchange every 200 ms for a second");
-    assert_eq!(requester.exchanges()[0].began, at(1000));
+    assert_eq!(requester.flows()[0].exchanges[0].began, at(1000));
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
         Loss::None,
         at(1400),
     );
-    assert_eq!(requester.tallies()[0].opened, 3);
+    assert_eq!(requester.flows()[0].tally.opened, 3);
     let arrivals: Vec<_> = responder.arrivals().iter().map(|arrival| arrival.at).collect();
     assert_eq!(arrivals, [100, 600, 1100].map(at));
     assert!(timeouts.is_empty(), "a NON message has no retransmission timer");
@@ -106,9 +107,9 @@ fn non_confirmable_messages_to_a_peer_that_answers_keep_their_rate() {
 fn exchanges_that_fail_are_recorded_with_all_their_copies() {
     let one = |peer| Flow { limit: Limit::Opened(1), ..flow(peer, Pace::Closed) };
     let (requester, responder, timeouts) = run("cocoa-plus", one, Loss::Bernoulli(1.0), at(300_000));
-    let [exchange] = requester.exchanges() else { panic!("{:?}", requester.exchanges()) };
+    let [exchange] = requester.flows()[0].exchanges[..] else { panic!("{requester:?}") };
     assert!(!exchange.answered && exchange.round_trip.is_none());
-    assert_eq!((exchange.transmissions, requester.tallies()[0].failed), (5, 1));
+    assert_eq!((exchange.transmissions, requester.flows()[0].tally.failed), (5, 1));
     let attempts: Vec<_> = timeouts.iter().map(|timeout| timeout.attempt).collect();
     assert_eq!((attempts, responder.arrivals().len()), (vec![0, 1, 2, 3, 4], 0));
 }
