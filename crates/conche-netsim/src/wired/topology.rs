@@ -271,11 +271,15 @@ impl Topology {
 
     pub(crate) fn build(&self, streams: &Streams) -> Result<Network, TopologyError> {
         self.check_names()?;
+        let mut checked = None;
         for edge in &self.links {
             self.name(edge.from)?;
             self.name(edge.to)?;
-            if let EdgeKind::Wire(config) = &edge.kind {
+            if let EdgeKind::Wire(config) = &edge.kind
+                && !checked.is_some_and(|checked| Arc::ptr_eq(checked, config))
+            {
                 check_wire(&edge.name, config)?;
+                checked = Some(config);
             }
         }
         for link in self.equipment.keys() {
@@ -389,7 +393,7 @@ impl Topology {
         let links = self.links.iter().map(|edge| &edge.name);
         let radios = self.radios.iter().map(|layout| &layout.name);
         for names in [self.nodes.iter().collect::<Vec<_>>(), links.collect(), radios.collect()] {
-            let mut seen = HashSet::new();
+            let mut seen = HashSet::with_capacity(names.len());
             for name in names {
                 if !seen.insert(name) {
                     return Err(TopologyError::DuplicateName(name.clone()));
