@@ -239,16 +239,7 @@ mod tests {
 
     fn exchange(number: u64, began: u64, ended: u64, transmissions: u16) -> Exchange {
         let [began, ended] = [began, ended].map(|seconds| Instant::from_millis(seconds * 1000));
-        Exchange {
-            number,
-            due: began,
-            began,
-            ended,
-            transmissions,
-            unnecessary: 0,
-            answered: true,
-            round_trip: None,
-        }
+        Exchange { number, due: began, began, ended, transmissions, unnecessary: 0, answered: true, round_trip: None }
     }
 
     fn record_of(timeouts: Vec<Timeout>) -> (Record, Flow) {

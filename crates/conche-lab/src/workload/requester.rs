@@ -148,7 +148,11 @@ impl Requester {
     /// Creates a requester. The run ends when the shared `unfinished_flows` reaches 0.
     #[must_use]
     pub fn new(flows: Vec<Rc<Flow>>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
-        Self { flows: flows.into_iter().map(FlowState::new).collect(), open: OpenExchanges::default(), unfinished_flows }
+        Self {
+            flows: flows.into_iter().map(FlowState::new).collect(),
+            open: OpenExchanges::default(),
+            unfinished_flows,
+        }
     }
 
     /// Its flows in their order.

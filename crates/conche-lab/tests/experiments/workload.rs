@@ -71,7 +71,9 @@ fn a_closed_loop_keeps_its_exchanges_outstanding_until_it_has_opened_all() {
     assert_eq!((tally.generated, tally.opened, tally.answered, tally.failed), (7, 7, 7, 0));
     let ends: Vec<_> = requester.flows()[0].exchanges.iter().map(|exchange| exchange.ended).collect();
     assert_eq!(ends, [200, 200, 400, 400, 600, 600, 800].map(at), "two at a time, 200 ms each");
-    assert!(requester.flows()[0].exchanges.iter().all(|exchange| exchange.round_trip == Some(Duration::from_millis(200))));
+    assert!(
+        requester.flows()[0].exchanges.iter().all(|exchange| exchange.round_trip == Some(Duration::from_millis(200)))
+    );
     assert_eq!((responder.arrivals().len(), timeouts.len()), (7, 7));
     assert!(timeouts.iter().all(|timeout| timeout.attempt == 0));
 }
