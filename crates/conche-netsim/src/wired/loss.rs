@@ -1,5 +1,6 @@
 //! Loss on the wire: none, independent, or in bursts.
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use super::delay::Distribution;
@@ -116,6 +117,10 @@ impl LossProcess {
 impl LossState {
     pub(super) fn new(stream: Stream, sojourns: Stream) -> Self {
         Self { bad: false, stream, sojourns, until: None }
+    }
+
+    pub(super) fn prefetch(&self) {
+        black_box(self.bad);
     }
 
     pub(super) fn next_is_lost(&mut self, model: &Loss, at: Instant) -> bool {
