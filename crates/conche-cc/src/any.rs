@@ -95,7 +95,7 @@ macro_rules! algorithms {
 
         /// Every name in table order.
         pub const ALL: &[Named] = &[
-            $($(Named::fixed($name, $features, || AnyController::$variant($make))$(.with_version($version))?,)*)+
+            $($(Named::fixed($name, $features, || AnyController::$variant($make), Some(1))$(.with_version($version))?,)*)+
         ];
 
         $(

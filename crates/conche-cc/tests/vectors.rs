@@ -48,7 +48,7 @@ fn row_of(named: &Named, vectors: &str) -> String {
         [] => "-".to_owned(),
         own => format!("{:016x}", own.join("\n").bytes().fold(0xcbf2_9ce4_8422_2325, hashed)),
     };
-    format!("{},{vectors},{},{hash}", named.name(), named.version())
+    format!("{},{vectors},{},{hash}", named.name(), named.version().unwrap_or_default())
 }
 
 #[test]

@@ -5,11 +5,13 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 use conche::cc::any::Controllers;
+use conche_lab::campaign::Store;
 use conche_lab::comparison::{self, CellComparison, rankings};
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::NETWORKS;
 use conche_lab::papers::PAPERS;
 use conche_lab::results::comparison::{Row, to_ndjson};
+use conche_lab::scenario::Effort;
 
 use crate::Global;
 use crate::error::UsageError;
@@ -48,26 +50,12 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let Args { sources, baseline, full, options } = args;
-    let options = options.comparing(&global.controllers);
-    let options = if full { options } else { options.quick() };
-    let controllers = options.controllers();
-    if let Some(name) = baseline.as_ref().filter(|name| !controllers.contains(name)) {
-        let compared = controllers.join(", ");
-        return Err(UsageError(format!("the baseline `{name}` is not compared; compared are {compared}")).into());
+    let baseline = args.baseline.clone();
+    let (options, experiments) = experiments(args, global)?;
+    let (done, store) = options.execute_all(experiments, global)?;
+    if !options.is_part() {
+        rank(&done, store.as_ref(), baseline.as_deref(), &options.effort(), global)?;
     }
-    if let Some(duplicate) = first_duplicate(controllers) {
-        return Err(UsageError(format!("the controller `{duplicate}` is there twice; name it once")).into());
-    }
-    let (done, store) = options.execute_all(experiments(&sources, &options, &global.controllers)?, global)?;
-    let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
-    let rows = comparison::rows(&cells, baseline.as_deref());
-    let lines = to_ndjson(&rows)?;
-    if let Some(store) = &store {
-        let text = rankings(&rows).iter().map(|ranking| format!("\n{ranking}")).collect::<String>();
-        experiment::save_comparison(store, &lines, &format!("{}{text}", origins(&done)), &options)?;
-    }
-    print(&done, &rows, &lines, global).context("cannot write to standard output")?;
     // Under some controllers runs do not end, and the ranking marks them.
     match options.close(&done, store, global)? {
         Some(failed) if failed.is_all => return Err(failed.into()),
@@ -77,7 +65,50 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn experiments(sources: &[Source], options: &Options, controllers: &Controllers) -> anyhow::Result<Vec<Experiment>> {
+/// Ranks the controllers, stores and prints the ranking.
+pub fn rank(
+    done: &[CompletedExperiment],
+    store: Option<&Store>,
+    baseline: Option<&str>,
+    effort: &Effort,
+    global: &Global,
+) -> anyhow::Result<()> {
+    check_baseline(baseline, &effort.controllers)?;
+    let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
+    let rows = comparison::rows(&cells, baseline);
+    let lines = to_ndjson(&rows)?;
+    if let Some(store) = store {
+        let text = rankings(&rows).iter().map(|ranking| format!("\n{ranking}")).collect::<String>();
+        experiment::save_comparison(store, &lines, &format!("{}{text}", origins(done)), effort)?;
+    }
+    print(done, &rows, &lines, global).context("cannot write to standard output")
+}
+
+fn check_baseline(baseline: Option<&str>, controllers: &[String]) -> anyhow::Result<()> {
+    match baseline.filter(|name| !controllers.iter().any(|of| of == name)) {
+        Some(name) => {
+            let compared = controllers.join(", ");
+            Err(UsageError(format!("the baseline `{name}` is not compared; compared are {compared}")).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the experiments, and the options to run them with.
+pub fn experiments(args: Args, global: &Global) -> anyhow::Result<(Options, Vec<Experiment>)> {
+    let Args { sources, baseline, full, options } = args;
+    let options = options.comparing(&global.controllers);
+    let options = if full { options } else { options.quick() };
+    let controllers = options.controllers();
+    check_baseline(baseline.as_deref(), controllers)?;
+    if let Some(duplicate) = first_duplicate(controllers) {
+        return Err(UsageError(format!("the controller `{duplicate}` is there twice; name it once")).into());
+    }
+    let experiments = of_sources(&sources, &options, &global.controllers)?;
+    Ok((options, experiments))
+}
+
+fn of_sources(sources: &[Source], options: &Options, controllers: &Controllers) -> anyhow::Result<Vec<Experiment>> {
     if sources.is_empty() {
         return PAPERS.iter().map(|paper| options.checked(paper.experiment(controllers))).collect();
     }

@@ -1,17 +1,18 @@
-//! Runs experiments, prints and stores their results: `conche reproduce`, `run` and `compare`.
+//! Runs experiments, or a part of their runs, prints and stores the results: `conche reproduce`,
+//! `run` and `compare`.
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche::cc::any::Controllers;
-use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
+use conche_lab::campaign::{Completion, ExperimentError, Failure, PlannedRun, Progress, RunOptions, Store};
 use conche_lab::comparison::CellComparison;
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
-use conche_lab::results::{Begin, Build, Finished, Origin, Program};
+use conche_lab::results::{Begin, Build, Finished, Origin, Program, stored_runs};
 use conche_lab::scenario::{Effort, ScenarioError};
 use conche_lab::table::Table;
 use conche_lab::value::{MeasuredValue, write_json};
@@ -22,6 +23,7 @@ use crate::error::{ArgumentError, UsageError};
 use crate::exit;
 use crate::flags::parse_time;
 use crate::names;
+use crate::part::PartOptions;
 use crate::run_trace::RunTrace;
 use crate::show;
 
@@ -71,6 +73,8 @@ pub struct Options {
     also: Vec<String>,
     #[arg(skip)]
     compares: bool,
+    #[command(flatten)]
+    part: PartOptions,
     /// Print the number of simulated events and their rate.
     #[arg(long)]
     stats: bool,
@@ -88,14 +92,16 @@ impl Options {
         let shown = bar.clone();
         exit::on_interrupt(global.json, store.is_some(), move || shown.finish_and_clear());
         let mut all = Vec::new();
-        for experiment in experiments {
+        for (experiment, part) in experiments {
             if let (Some(trace), Some(directory)) = (trace, &self.output_dir.output) {
                 trace.write(&experiment, directory, global)?;
             }
-            let done = self.measure(experiment, store.as_ref(), &bar)?;
+            let done = self.measure(experiment, part.as_deref(), store.as_ref(), &bar)?;
             bar.finish_and_clear();
-            store.as_ref().map_or(Ok(()), |store| save(store, &done, self, global))?;
-            done.print(global)?;
+            store.as_ref().map_or(Ok(()), |store| save(store, &done, &self.effort(), global))?;
+            if !self.part.is_some() {
+                done.print(global)?;
+            }
             all.push(done);
         }
         self.end(&all, store, global)
@@ -114,24 +120,47 @@ impl Options {
         let shown = bar.clone();
         exit::on_interrupt(global.json, store.is_some(), move || shown.finish_and_clear());
         let (count, mut all) = (experiments.len(), Vec::new());
-        for (number, experiment) in (1..).zip(experiments) {
+        for (number, (experiment, part)) in (1..).zip(experiments) {
             let name = experiment.name().to_owned();
             bar.reset();
             bar.set_message("");
             bar.set_prefix(format!("{number}/{count} {name:16}"));
-            let done = self.measure(experiment, store.as_ref(), &bar).with_context(|| name)?;
-            store.as_ref().map_or(Ok(()), |store| save(store, &done, self, global))?;
+            let done = self.measure(experiment, part.as_deref(), store.as_ref(), &bar).with_context(|| name)?;
+            store.as_ref().map_or(Ok(()), |store| save(store, &done, &self.effort(), global))?;
             all.push(done);
         }
         bar.finish_and_clear();
         Ok((all, store))
     }
 
-    pub fn prepare(
-        &self,
-        experiments: impl IntoIterator<Item = Experiment>,
-        global: &Global,
-    ) -> anyhow::Result<Prepared> {
+    /// Applies the options, and opens the directory of results.
+    fn prepare(&self, experiments: impl IntoIterator<Item = Experiment>, global: &Global) -> anyhow::Result<Prepared> {
+        let experiments = self.adjust(experiments)?;
+        let plans: Vec<_> = experiments.iter().map(Experiment::plan).collect();
+        let part = self.part.of(&plans)?;
+        if part.is_some() && self.output_dir.output.is_none() {
+            return Err(UsageError("part of the runs gives no results: keep them with --output DIR".to_owned()).into());
+        }
+        let store = self.output_dir.open(&experiments, &plans, self, global)?;
+        let parts = part.map_or_else(|| vec![None; experiments.len()], |parts| parts.into_iter().map(Some).collect());
+        Ok((experiments.into_iter().zip(parts).collect(), store))
+    }
+
+    /// Returns the runs that the options select and that the directory of results does not have.
+    pub fn missing(&self, experiments: impl IntoIterator<Item = Experiment>) -> anyhow::Result<Vec<PlanOf>> {
+        let experiments = self.adjust(experiments)?;
+        let plans: Vec<_> = experiments.iter().map(Experiment::plan).collect();
+        let total = plans.iter().flatten().map(|run| run.work).sum::<u64>().max(1);
+        let mut selected = self.part.of(&plans)?.unwrap_or(plans);
+        if let Some(directory) = &self.output_dir.output {
+            let stored = stored_runs(directory).with_context(|| format!("cannot read {}", directory.display()))?;
+            selected.iter_mut().for_each(|runs| runs.retain(|run| !stored.contains(&run.id)));
+        }
+        let of = |(experiment, runs)| PlanOf { experiment, runs, total };
+        Ok(experiments.into_iter().zip(selected).map(of).collect())
+    }
+
+    fn adjust(&self, experiments: impl IntoIterator<Item = Experiment>) -> anyhow::Result<Vec<Experiment>> {
         let experiments: Vec<_> = experiments.into_iter().collect();
         let is_one_of_several = experiments.len() > 1;
         let adjusted = experiments.into_iter().map(|experiment| {
@@ -144,8 +173,7 @@ impl Options {
         });
         let experiments = adjusted.collect::<anyhow::Result<Vec<_>>>()?;
         Experiment::check_labels(&experiments).map_err(|error| UsageError(error.to_string()))?;
-        let store = self.output_dir.open(&experiments, self, global)?;
-        Ok((experiments, store))
+        Ok(experiments)
     }
 
     /// Checks the experiment of a paper or network.
@@ -173,23 +201,15 @@ impl Options {
         UsageError(wrong.map_or_else(|| error.to_string(), |(path, value)| format!("--set {path}={value}: {error}")))
     }
 
-    pub fn measure(
+    fn measure(
         &self,
         experiment: Experiment,
+        part: Option<&[PlannedRun]>,
         store: Option<&Store>,
         bar: &ProgressBar,
     ) -> anyhow::Result<CompletedExperiment> {
-        let began = Instant::now();
-        let show = |progress: Progress| {
-            bar.set_length(progress.total);
-            bar.set_position(progress.done);
-            if progress.reused > 0 {
-                bar.set_message(format!("({} runs taken from the journal)", progress.reused));
-            }
-        };
-        let options = RunOptions { jobs: self.jobs, store };
-        let Measured { values, cells, completion } = experiment.measure(options, &show).map_err(usage)?;
-        Ok(CompletedExperiment { experiment, values, cells, completion, elapsed: began.elapsed() })
+        let options = RunOptions { jobs: self.jobs, store, only_stored: None };
+        CompletedExperiment::measure(experiment, part, options, bar)
     }
 
     /// Closes the directory of results, reports the cost, and fails if a run has failed.
@@ -206,6 +226,11 @@ impl Options {
         let is_kept = store.is_some();
         store.map_or(Ok(()), Store::close)?;
         self.report_cost(done, global);
+        if let Some(directory) = self.output_dir.output.as_ref().filter(|_| self.part.is_some() && !global.quiet) {
+            let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
+            let directory = directory.display();
+            show::note(format_args!("{runs} runs are in {directory}; `conche merge` makes results of all parts"));
+        }
         Ok(FailedRuns::of(done, is_kept))
     }
 
@@ -213,7 +238,7 @@ impl Options {
         if self.stats {
             done.iter().for_each(|done| show::note(format_args!("{}", done.stats())));
         }
-        if !global.quiet && io::stderr().is_terminal() {
+        if !global.quiet && io::stderr().is_terminal() && !self.part.is_some() {
             let figures: usize = done.iter().map(|done| done.values.len()).sum();
             let elapsed: Duration = done.iter().map(|done| done.elapsed).sum();
             show::note(format_args!("{figures} figures in {:.1} s", elapsed.as_secs_f64()));
@@ -241,26 +266,12 @@ impl Options {
         &self.controllers
     }
 
-    /// Returns the options that affect results, in a fixed order.
-    fn settings(&self) -> String {
-        let Effort { quick, runs, seed, controllers, set, only, .. } = self.effort();
-        let flag = quick.then(|| "--quick".to_owned());
-        let runs = runs.map(|runs| format!("--runs {runs}"));
-        let seed = seed.map(|seed| format!("--seed {seed}"));
-        let controllers = (!controllers.is_empty()).then(|| format!("--controllers {}", controllers.join(",")));
-        let set = set.iter().map(|(path, value)| format!("--set {path}={value}"));
-        let only = only.iter().map(|(axis, labels)| format!("--only {axis}={}", labels.join(",")));
-        let all = flag.into_iter().chain(runs).chain(seed).chain(controllers).chain(set).chain(only);
-        all.collect::<Vec<_>>().join(" ")
+    /// Whether only a part of the runs is made.
+    pub fn is_part(&self) -> bool {
+        self.part.is_some()
     }
 
-    /// Returns the first line of text files.
-    fn heading(&self) -> String {
-        let settings = self.settings();
-        format!("conche {}{}{settings}", BUILD.version, if settings.is_empty() { "" } else { " " })
-    }
-
-    fn effort(&self) -> Effort {
+    pub fn effort(&self) -> Effort {
         Effort {
             quick: self.quick,
             runs: self.runs,
@@ -320,7 +331,7 @@ pub struct FailedRuns {
 }
 
 impl FailedRuns {
-    fn of(done: &[CompletedExperiment], is_kept: bool) -> Option<Self> {
+    pub fn of(done: &[CompletedExperiment], is_kept: bool) -> Option<Self> {
         let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
         if failures.is_empty() {
             return None;
@@ -352,7 +363,21 @@ impl FailedRuns {
     }
 }
 
-type Prepared = (Vec<Experiment>, Option<Store>);
+/// Experiments, each with its part of the runs if it is not the whole, and the store.
+type Prepared = (Vec<(Experiment, Option<Vec<PlannedRun>>)>, Option<Store>);
+
+/// Runs of an experiment, and the work of all experiments.
+pub struct PlanOf {
+    pub experiment: Experiment,
+    pub runs: Vec<PlannedRun>,
+    pub total: u64,
+}
+
+/// Returns the first line of text files.
+fn heading(effort: &Effort) -> String {
+    let options = effort.to_string();
+    format!("conche {}{}{options}", BUILD.version, if options.is_empty() { "" } else { " " })
+}
 
 fn usage(error: ExperimentError) -> anyhow::Error {
     match error {
@@ -378,6 +403,7 @@ pub fn style(template: &str) -> ProgressStyle {
 
 pub struct CompletedExperiment {
     pub experiment: Experiment,
+    pub is_part: bool,
     pub values: Vec<MeasuredValue>,
     pub cells: Vec<CellComparison>,
     pub completion: Completion,
@@ -385,6 +411,29 @@ pub struct CompletedExperiment {
 }
 
 impl CompletedExperiment {
+    /// Makes the runs, or a part of them, which has no values.
+    pub fn measure(
+        experiment: Experiment,
+        part: Option<&[PlannedRun]>,
+        options: RunOptions<'_>,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        let show = |progress: Progress| {
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+            if progress.reused > 0 {
+                bar.set_message(format!("({} runs taken from the journal)", progress.reused));
+            }
+        };
+        let measured = match part {
+            None => experiment.measure(options, &show),
+            Some(runs) => experiment.run(runs, options, &show).map(Measured::of_part),
+        };
+        let Measured { values, cells, completion } = measured.map_err(usage)?;
+        Ok(Self { experiment, is_part: part.is_some(), values, cells, completion, elapsed: began.elapsed() })
+    }
+
     pub fn name(&self) -> &str {
         self.experiment.name()
     }
@@ -459,18 +508,52 @@ struct OutputDir {
 
 impl OutputDir {
     /// Opens the directory for these experiments, if `--output` is given.
-    fn open(&self, experiments: &[Experiment], options: &Options, global: &Global) -> anyhow::Result<Option<Store>> {
-        let jobs = options.jobs;
+    fn open(
+        &self,
+        experiments: &[Experiment],
+        plans: &[Vec<PlannedRun>],
+        options: &Options,
+        global: &Global,
+    ) -> anyhow::Result<Option<Store>> {
         let Some(directory) = &self.output else { return Ok(None) };
-        let origins: Vec<Origin> = experiments.iter().map(|experiment| experiment.origin()).collect();
-        let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-        let begin = Begin {
+        let threads = options.jobs.or_else(|| std::thread::available_parallelism().ok());
+        let kept = Kept {
             directory,
+            effort: &options.effort(),
+            shard: options.part.name(),
+            threads: threads.map_or(1, NonZeroUsize::get),
+            exchanges: self.exchanges,
+            series: self.series,
+            overwrite: self.overwrite,
+        };
+        kept.open(experiments, plans, global).map(Some)
+    }
+}
+
+/// What a directory of results is to keep.
+pub struct Kept<'a> {
+    pub directory: &'a Path,
+    pub effort: &'a Effort,
+    pub shard: Option<String>,
+    pub threads: usize,
+    pub exchanges: bool,
+    pub series: Option<Duration>,
+    pub overwrite: bool,
+}
+
+impl Kept<'_> {
+    pub fn open(self, experiments: &[Experiment], plans: &[Vec<PlannedRun>], global: &Global) -> anyhow::Result<Store> {
+        let origins: Vec<Origin> = experiments.iter().map(Experiment::origin).collect();
+        let begin = Begin {
+            directory: self.directory,
             program: Program::running(BUILD),
             command: command_line(),
-            options: options.settings(),
-            threads,
+            options: self.effort.to_string(),
+            effort: serde_json::to_value(self.effort)?,
+            shard: self.shard,
+            threads: self.threads,
             origins: &origins,
+            plan: plans.iter().flatten().map(|run| run.id).collect(),
             with_exchanges: self.exchanges,
             series: self.series,
             overwrites: self.overwrite,
@@ -481,12 +564,12 @@ impl OutputDir {
         if !global.quiet {
             notes.iter().for_each(|note| show::note(format_args!("{note}")));
         }
-        Ok(Some(store))
+        Ok(store)
     }
 }
 
-pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str, options: &Options) -> anyhow::Result<()> {
-    let text = format!("{}\n{ranking}", options.heading());
+pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str, effort: &Effort) -> anyhow::Result<()> {
+    let text = format!("{}\n{ranking}", heading(effort));
     Ok(store.write_comparison(lines, &text)?)
 }
 
@@ -495,11 +578,11 @@ pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-fn save(store: &Store, done: &CompletedExperiment, options: &Options, global: &Global) -> anyhow::Result<()> {
+pub fn save(store: &Store, done: &CompletedExperiment, effort: &Effort, global: &Global) -> anyhow::Result<()> {
     let mut values = Vec::new();
     write_json(&done.values, &mut values)?;
     let Completion { runs, reused, failures, cost } = &done.completion;
-    let text = format!("{}\n{}", options.heading(), done.text(Table::to_string));
+    let text = format!("{}\n{}", heading(effort), done.text(Table::to_string));
     let name = done.name();
     let finished = Finished {
         values: &values,
@@ -509,9 +592,13 @@ fn save(store: &Store, done: &CompletedExperiment, options: &Options, global: &G
         failures,
         events: cost.events,
         cpu: cost.cpu,
-        score: Some(done.summary().score()),
+        score: (!done.is_part).then(|| done.summary().score()),
     };
-    store.finish(name, &finished)?;
+    if done.is_part {
+        store.record(name, &finished)?
+    } else {
+        store.finish(name, &finished)?
+    }
     if *reused > 0 && !global.quiet {
         show::note(format_args!("{name}: {reused} of {runs} runs taken from {}", store.journal().display()));
     }

@@ -30,10 +30,13 @@ mod hexadecimal;
 mod json;
 mod keygen;
 mod logging;
+mod merge;
 mod names;
 mod new_controller;
 mod option;
+mod part;
 mod ping;
+mod plan;
 mod reader_stream;
 mod recording;
 pub mod relay;
@@ -128,6 +131,10 @@ enum Command {
     Run(run::Args),
     /// Compare controllers over all cells of papers and scenarios, ranked by regret.
     Compare(compare::Args),
+    /// List the runs of a command, as for a cluster.
+    Plan(plan::Args),
+    /// Make results of the parts that commands with --shard or --ids have run.
+    Merge(merge::Args),
     /// Write one HTML report of results: figures, tables, claims, comparison of schemes.
     Report(report::Args),
     /// Make a random key, or a pair of credential files.
@@ -188,6 +195,8 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Reproduce(args) => reproduce::run(args, global),
         Command::Run(args) => run::run(args, global),
         Command::Compare(args) => compare::run(args, global),
+        Command::Plan(args) => plan::run(args, global),
+        Command::Merge(args) => merge::run(args, global),
         Command::Report(args) => report::run(&args, global),
         Command::Keygen(args) => keygen::run(&args, global),
         Command::Controllers(args) => controllers::run(args, global),

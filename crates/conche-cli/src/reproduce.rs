@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
+use conche_lab::experiment::Experiment;
 use conche_lab::papers::{PAPERS, Paper, Summary, misses, overview};
 
 use crate::Global;
@@ -25,12 +26,31 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let options = args.options.with_own(&global.controllers);
-    match args.papers[..] {
-        [] if args.full => all(&PAPERS.iter().collect::<Vec<_>>(), &options, global),
-        [] => all(&PAPERS.iter().collect::<Vec<_>>(), &options.quick(), global),
+    let (options, papers) = args.selected(global);
+    match papers[..] {
         [paper] => options.execute(options.checked(paper.experiment(&global.controllers))?, None, global),
-        _ => all(&distinct(args.papers), &options, global),
+        _ => all(&papers, &options, global),
+    }
+}
+
+/// Returns the papers' experiments, and the options to run them with.
+pub fn experiments(args: Args, global: &Global) -> anyhow::Result<(Options, Vec<Experiment>)> {
+    let (options, papers) = args.selected(global);
+    let experiments = papers
+        .iter()
+        .map(|paper| options.checked(paper.experiment(&global.controllers)))
+        .collect::<anyhow::Result<_>>()?;
+    Ok((options, experiments))
+}
+
+impl Args {
+    fn selected(self, global: &Global) -> (Options, Vec<&'static Paper>) {
+        let options = self.options.with_own(&global.controllers);
+        match (self.papers.is_empty(), self.full) {
+            (true, true) => (options, PAPERS.iter().collect()),
+            (true, false) => (options.quick(), PAPERS.iter().collect()),
+            (false, _) => (options, distinct(self.papers)),
+        }
     }
 }
 
@@ -53,6 +73,9 @@ fn all(papers: &[&Paper], options: &Options, global: &Global) -> anyhow::Result<
         .map(|paper| options.checked(paper.experiment(&global.controllers)))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let (done, store) = options.execute_all(experiments, global)?;
+    if options.is_part() {
+        return options.end(&done, store, global);
+    }
     let summaries: Vec<(&str, Summary)> =
         papers.iter().zip(&done).map(|(paper, done)| (paper.name, done.summary())).collect();
     if global.json {

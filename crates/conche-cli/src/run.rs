@@ -31,12 +31,24 @@ pub struct Args {
     trace: RunTrace,
 }
 
+/// Returns the experiment, and the options to run it with.
+pub fn experiments(args: Args, global: &Global) -> anyhow::Result<(Options, Vec<Experiment>)> {
+    let experiment = args.experiment(global)?;
+    Ok((args.options, vec![experiment]))
+}
+
+impl Args {
+    fn experiment(&self, global: &Global) -> anyhow::Result<Experiment> {
+        let network = self.file.to_str().and_then(Network::by_name).filter(|_| !self.file.exists());
+        match network {
+            Some(network) => self.options.checked(network.experiment(&global.controllers)),
+            None => read(&self.file, &self.options, &global.controllers),
+        }
+    }
+}
+
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let network = args.file.to_str().and_then(Network::by_name).filter(|_| !args.file.exists());
-    let experiment = match network {
-        Some(network) => args.options.checked(network.experiment(&global.controllers))?,
-        None => read(&args.file, &args.options, &global.controllers)?,
-    };
+    let experiment = args.experiment(global)?;
     args.options
         .execute(experiment, Some(&args.trace), global)
         .with_context(|| format!("scenario {}", args.file.display()))

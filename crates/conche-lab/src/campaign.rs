@@ -4,21 +4,27 @@
 //! A [`Store`] keeps finished runs, which are not repeated.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::fmt::{self, Display};
 use std::io;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_results::{CellHash, Origin, Run, RunId};
 pub use conche_results::{CellId, Failure, Kept, RunTables, Sample, Store};
-use conche_results::{Origin, Run};
 use cpu_time::ThreadTime;
 use rand_core::RngCore;
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::scenario::ScenarioError;
+
+/// Version of the simulator and the metrics. Raise it with each change that changes a result:
+/// runs of another version are not reused.
+pub const VERSION: &str = "1";
 
 /// Options without effect on results.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +33,21 @@ pub struct RunOptions<'a> {
     pub jobs: Option<NonZeroUsize>,
     /// Store of runs; by default none.
     pub store: Option<&'a Store>,
+    /// Uses only runs of the store: others fail, as these failures state.
+    pub only_stored: Option<&'a [Failure]>,
+}
+
+/// A run of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// Hash of all that its results depend on.
+    pub id: RunId,
+    /// Its cell's place in the experiment.
+    pub cell: usize,
+    /// Replication.
+    pub replication: Replication,
+    /// Estimated duration, in a unit common to all runs.
+    pub work: u64,
 }
 
 /// Progress in units of estimated work.
@@ -52,6 +73,80 @@ pub struct Replication {
     pub count: u32,
     /// Seed.
     pub seed: u64,
+}
+
+/// A part of the runs of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// One of `count` shards of about equal work, from 1.
+    Shard {
+        /// Number of the shard, from 1 to `count`.
+        number: u32,
+        /// Shards.
+        count: NonZeroU32,
+    },
+    /// Runs by their IDs.
+    Runs(HashSet<RunId>),
+}
+
+/// A run that no plan has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no run of these experiments has the ID {0}")]
+pub struct UnknownRun(RunId);
+
+impl Part {
+    /// Selects from the plans of several experiments.
+    ///
+    /// # Errors
+    /// An ID that no plan has.
+    pub fn of(&self, plans: &[Vec<PlannedRun>]) -> Result<Vec<Vec<PlannedRun>>, UnknownRun> {
+        let mut runs: Vec<(usize, usize, u64)> = Vec::new();
+        for (experiment, plan) in plans.iter().enumerate() {
+            runs.extend(plan.iter().enumerate().map(|(place, run)| (experiment, place, run.work)));
+        }
+        let id = |&(experiment, place, _): &(usize, usize, u64)| plans[experiment][place].id;
+        match self {
+            Self::Shard { number, count } => {
+                runs.sort_by_key(|(_, _, work)| std::cmp::Reverse(*work));
+                let (first, step) = (number.saturating_sub(1) as usize, count.get() as usize);
+                runs = runs.into_iter().skip(first).step_by(step).collect();
+                runs.sort_unstable();
+            }
+            Self::Runs(ids) => {
+                runs.retain(|run| ids.contains(&id(run)));
+                let found: HashSet<RunId> = runs.iter().map(id).collect();
+                if let Some(unknown) = ids.iter().filter(|id| !found.contains(*id)).min() {
+                    return Err(UnknownRun(*unknown));
+                }
+            }
+        }
+        let mut selected = vec![Vec::new(); plans.len()];
+        for (experiment, place, _) in runs {
+            selected[experiment].push(plans[experiment][place]);
+        }
+        Ok(selected)
+    }
+}
+
+impl Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shard { number, count } => write!(f, "{number}/{count}"),
+            Self::Runs(ids) => write!(f, "{} runs", ids.len()),
+        }
+    }
+}
+
+impl FromStr for Part {
+    type Err = &'static str;
+
+    /// Reads a shard, such as `2/8`.
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let parts = text.split_once('/').and_then(|(number, count)| Some((number.parse().ok()?, count.parse().ok()?)));
+        let shard = parts.filter(|(number, count): &(u32, NonZeroU32)| (1..=count.get()).contains(number));
+        let (number, count) = shard.ok_or("a shard is its number and the number of all, from 1/8 to 8/8")?;
+        Ok(Self::Shard { number, count })
+    }
 }
 
 /// Result of one run.
@@ -103,6 +198,7 @@ pub enum ExperimentError {
 
 enum RunError<E> {
     Cell(E),
+    NotStored(String),
     Table(io::Error),
     Panicked(String),
 }
@@ -111,6 +207,7 @@ impl<E: Display> Display for RunError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cell(error) => error.fmt(f),
+            Self::NotStored(problem) => f.write_str(problem),
             Self::Table(error) => error.fmt(f),
             Self::Panicked(message) => write!(f, "it panicked: {message}"),
         }
@@ -126,6 +223,9 @@ pub trait RunnableCell: Sync {
 
     /// Identity of the cell.
     fn id(&self) -> CellId;
+
+    /// Names and versions of the algorithms that its results depend on.
+    fn versions(&self) -> Vec<(String, String)>;
 
     /// Name in error messages.
     fn name(&self) -> String;
@@ -149,45 +249,63 @@ pub trait RunnableCell: Sync {
     fn restore(&self, samples: Vec<Sample>) -> Option<Self::Outcome>;
 }
 
-/// Per cell, each replication's outcome; `None` for a failed one.
+/// Per cell, each replication's outcome; `None` for failed runs and those not selected.
 pub type Outcomes<C> = Vec<Vec<Option<<C as RunnableCell>::Outcome>>>;
 
-/// Runs all replications of all cells.
+/// Returns all runs, by cell and replication.
+pub fn plan<C: RunnableCell>(cells: &[C], origin: &Origin) -> Vec<PlannedRun> {
+    let most = cells.iter().map(RunnableCell::replications).max().unwrap_or(0);
+    let seeds: Vec<u64> = seeds(origin.seed).take(most as usize).collect();
+    let of_cell = |(place, cell): (usize, &C)| {
+        let versions = cell.versions();
+        let versions = versions.iter().map(|(name, version)| (name.as_str(), version.as_str()));
+        let versions: Vec<(&str, &str)> = [("conche-lab", VERSION)].into_iter().chain(versions).collect();
+        let hash = CellHash::new(&origin.name, &origin.settings, &cell.id(), &versions);
+        let (count, work) = (cell.replications(), cell.work());
+        let run = move |(index, seed): (u32, u64)| PlannedRun {
+            id: hash.run(index, seed),
+            cell: place,
+            replication: Replication { index, count, seed },
+            work,
+        };
+        (0..count).zip(seeds.iter().copied()).map(run).collect::<Vec<_>>()
+    };
+    cells.iter().enumerate().flat_map(of_cell).collect()
+}
+
+/// Runs these runs of the cells.
 ///
 /// # Errors
 /// If threads cannot start.
 pub fn run<C: RunnableCell>(
     cells: &[C],
     origin: &Origin,
+    runs: &[PlannedRun],
     options: RunOptions<'_>,
     watch: Watch<'_>,
 ) -> Result<(Outcomes<C>, Completion), ExperimentError> {
-    let mut jobs: Vec<(usize, u32)> = cells
-        .iter()
-        .enumerate()
-        .flat_map(|(cell, of)| (0..of.replications()).map(move |index| (cell, index)))
-        .collect();
+    let mut runs = runs.to_vec();
     // Longest first, to balance threads at the end.
-    jobs.sort_by_key(|(cell, _)| std::cmp::Reverse(cells[*cell].work()));
-    let total = jobs.iter().map(|(cell, _)| cells[*cell].work()).sum();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.work));
+    let total = runs.iter().map(|run| run.work).sum();
     let progress = Progress { done: 0, total, reused: 0 };
-    let tally = Mutex::new((progress, Completion { runs: jobs.len() as u64, ..Completion::default() }));
-    let one = |(place, index): (usize, u32)| {
-        let cell = &cells[place];
+    let tally = Mutex::new((progress, Completion { runs: runs.len() as u64, ..Completion::default() }));
+    let one = |planned: PlannedRun| {
+        let PlannedRun { id, cell, replication, work } = planned;
+        let cell = &cells[cell];
         let began = ThreadTime::now();
-        let replication = Replication { index, count: cell.replications(), seed: seed_of(origin.seed, index) };
-        let kept = options.store.map(|store| (store, run_of(origin, cell, replication)));
-        let reused = kept.as_ref().and_then(|(store, run)| store.taken(run, |samples| cell.restore(samples)));
+        let reused = options.store.and_then(|store| store.taken(id, |samples| cell.restore(samples)));
         let is_reused = reused.is_some();
-        let ran = match reused {
-            Some(outcome) => Ok(RunResult { outcome, events: 0 }),
-            None => run_once(cell, replication, kept.as_ref()),
+        let ran = match (reused, options.only_stored) {
+            (Some(outcome), _) => Ok(RunResult { outcome, events: 0 }),
+            (None, Some(failures)) => Err(not_stored(origin, cell, replication, failures)),
+            (None, None) => run_once(cell, origin, planned, options.store),
         };
         let cpu = began.elapsed();
         // Another thread's panic has already ended the experiment.
         let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (progress, Completion { reused, cost, .. }) = &mut *tally;
-        progress.done += cell.work();
+        progress.done += work;
         if is_reused {
             *reused += 1;
             progress.reused = *reused;
@@ -197,43 +315,55 @@ pub fn run<C: RunnableCell>(
             cost.cpu += cpu;
         }
         watch(*progress);
-        ((place, replication), ran)
+        (planned, ran)
     };
-    let mut all: Vec<_> = threads(options)?.install(|| jobs.into_iter().par_bridge().map(one).collect());
-    all.sort_unstable_by_key(|((place, replication), _)| (*place, replication.index));
+    let mut all: Vec<_> = threads(options)?.install(|| runs.into_iter().par_bridge().map(one).collect());
+    all.sort_unstable_by_key(|(run, _)| (run.cell, run.replication.index));
     let (_, mut completion) = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut outcomes: Outcomes<C> = cells.iter().map(|_| Vec::new()).collect();
-    for ((place, replication), ran) in all {
+    let none = |cell: &C| (0..cell.replications()).map(|_| None).collect();
+    let mut outcomes: Outcomes<C> = cells.iter().map(none).collect();
+    for (PlannedRun { cell, replication, .. }, ran) in all {
         let failed = |problem: RunError<C::Error>| Failure {
             scenario: origin.name.clone(),
-            cell: cells[place].name(),
+            cell: cells[cell].name(),
             replication: replication.index,
             seed: replication.seed,
             problem: problem.to_string(),
         };
         let outcome = ran.map(|ran| ran.outcome).map_err(|problem| completion.failures.push(failed(problem)));
-        outcomes[place].push(outcome.ok());
+        outcomes[cell][replication.index as usize] = outcome.ok();
     }
     Ok((outcomes, completion))
 }
 
-fn run_of(origin: &Origin, cell: &impl RunnableCell, Replication { index, seed, .. }: Replication) -> Run {
-    let (scenario, settings) = (origin.name.clone(), origin.settings.clone());
-    Run { scenario, settings, cell: cell.id(), replication: index, seed }
+fn not_stored<C: RunnableCell>(
+    origin: &Origin,
+    cell: &C,
+    replication: Replication,
+    failures: &[Failure],
+) -> RunError<C::Error> {
+    let name = cell.name();
+    let is_it = |of: &&Failure| of.seed == replication.seed && of.cell == name && of.scenario == origin.name;
+    let problem = failures.iter().find(is_it).map(|failure| failure.problem.clone());
+    RunError::NotStored(problem.unwrap_or_else(|| "it has not been run".to_owned()))
 }
 
 fn run_once<C: RunnableCell>(
     cell: &C,
-    replication: Replication,
-    kept: Option<&(&Store, Run)>,
+    origin: &Origin,
+    PlannedRun { id, replication, .. }: PlannedRun,
+    store: Option<&Store>,
 ) -> Result<RunResult<C::Outcome>, RunError<C::Error>> {
-    let tables = kept.map(|(store, _)| store.run_tables()).transpose().map_err(RunError::Table)?;
+    let tables = store.map(|store| store.run_tables(id)).transpose().map_err(RunError::Table)?;
     let mut tables = tables.unwrap_or_default();
     let run = AssertUnwindSafe(|| cell.run(replication, &mut tables));
     let ran = catch_unwind(run).map_err(|panic| RunError::Panicked(message(&*panic).to_owned()))?;
     let ran = ran.map_err(RunError::Cell)?;
-    if let Some((store, run)) = kept {
-        store.keep(run, ran.events, tables, &cell.keep(&ran.outcome));
+    if let Some(store) = store {
+        let (scenario, settings) = (origin.name.clone(), origin.settings.clone());
+        let Replication { index, seed, .. } = replication;
+        let run = Run { id, scenario, settings, cell: cell.id(), replication: index, seed };
+        store.keep(&run, ran.events, tables, &cell.keep(&ran.outcome));
     }
     Ok(ran)
 }
@@ -248,11 +378,16 @@ pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, Expe
     threads.build().map_err(|error| ExperimentError::Threads(error.to_string()))
 }
 
+/// Returns the seeds of replications 0, 1, ….
+pub fn seeds(seed: u64) -> impl Iterator<Item = u64> {
+    let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("replication"));
+    std::iter::repeat_with(move || stream.next_u64())
+}
+
 /// Returns the seed of a replication.
 #[must_use]
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
-    let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("replication"));
-    (0..=replication).map(|_| stream.next_u64()).last().unwrap_or(seed)
+    seeds(seed).nth(replication as usize).unwrap_or(seed)
 }
 
 impl Cost {

@@ -40,9 +40,6 @@ pub trait Application: Sized {
     #[allow(unused_variables)]
     fn connected(&mut self, context: &mut Context<'_, Self>, peer: NodeId, is_open: bool) {}
 
-    /// Reads the memory that the next call needs, as [`Host::prefetch`].
-    fn prefetch(&self) {}
-
     /// Observes a datagram that the endpoint sends.
     #[allow(unused_variables)]
     fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
@@ -165,7 +162,6 @@ impl<A: Application> Host for Node<A> {
 
     fn prefetch(&self) {
         self.stack.prefetch();
-        self.application.prefetch();
     }
 
     fn prefetch_for(&self, packet: Received<'_>) {

@@ -30,8 +30,6 @@ pub struct Simulation<H: Host, O: Observer = ()> {
     streams: Streams,
     /// Packets soon to reach hosts, during the look-ahead.
     arriving: Vec<(PacketRef, NodeId)>,
-    /// Links that packets are soon to cross.
-    crossing: Vec<LinkId>,
     delivered: u64,
     started: bool,
 }
@@ -86,19 +84,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     pub fn new(topology: &Topology, seed: u64, observer: O) -> Result<Self, TopologyError> {
         let streams = Streams::new(seed);
         let (world, network, radios) = without_hosts(topology, &streams)?;
-        Ok(Self {
-            world,
-            timers: Timers::new(),
-            network,
-            radios,
-            hosts: Vec::new(),
-            observer,
-            streams,
-            arriving: Vec::new(),
-            crossing: Vec::new(),
-            delivered: 0,
-            started: false,
-        })
+        let (timers, hosts, arriving) = (Timers::new(), Vec::new(), Vec::new());
+        Ok(Self { world, timers, network, radios, hosts, observer, streams, arriving, delivered: 0, started: false })
     }
 
     /// Puts a host on a node, replacing any other.
@@ -486,34 +473,24 @@ impl<H: Host, O: Observer> Simulation<H, O> {
                 _ => {}
             }
         }
-        let (mut arriving, mut crossing) = (std::mem::take(&mut self.arriving), std::mem::take(&mut self.crossing));
+        let mut arriving = std::mem::take(&mut self.arriving);
         for (at, event) in self.world.scheduler.next_events() {
             match event {
                 Event::Arrive(Arrival { packet, at }) => {
-                    let to = self.world.packets.destination(packet);
-                    match self.network.next_link(at, to) {
-                        _ if at == to => arriving.push((packet, to)),
-                        Some(link) if self.network.reaches(link, to) => arriving.push((packet, to)),
-                        link => crossing.extend(link),
+                    if let Some(to) = self.receiver(packet, at) {
+                        arriving.push((packet, to));
+                        self.world.packets.prefetch_delivery(packet);
+                        self.prefetch_node(to);
                     }
                 }
                 Event::Timer(timer) => {
                     if let Some(node) = self.timers.owner(timer) {
-                        black_box(self.world.streams[node.index()].clone());
                         self.prefetch_node(node);
-                        crossing.extend(self.network.only_link(node));
                     }
                 }
                 Event::Wake(node) if self.world.wake_ups[node.index()].wakes(at) => self.prefetch_node(node),
                 _ => {}
             }
-        }
-        for (packet, to) in &arriving {
-            self.world.packets.prefetch_delivery(*packet);
-            self.prefetch_node(*to);
-        }
-        for link in crossing.drain(..) {
-            self.network.prefetch(link);
         }
         for (packet, _) in &arriving {
             black_box(self.world.packets.get(*packet).bytes.first().copied());
@@ -524,11 +501,17 @@ impl<H: Host, O: Observer> Simulation<H, O> {
                 host.prefetch_for(Received { meta, bytes, snr_db: *snr_db });
             }
         }
-        (self.arriving, self.crossing) = (arriving, crossing);
+        self.arriving = arriving;
+    }
+
+    fn receiver(&self, packet: PacketRef, at: NodeId) -> Option<NodeId> {
+        let to = self.world.packets.destination(packet);
+        self.network.reaches(at, to).then_some(to)
     }
 
     fn prefetch_node(&self, node: NodeId) {
         self.world.wake_ups[node.index()].prefetch();
+        self.network.prefetch(node);
         if let Some(host) = self.host(node) {
             host.prefetch();
         }

@@ -24,5 +24,5 @@ mod values;
 pub use conche_results::{Failure, Manifest, Program, Scenario};
 pub use figure::{FigureError, Selection, figure};
 pub use page::page;
-pub use read::{ReadError, Results};
+pub use read::{ReadError, Results, read_experiments};
 pub use study::{Runs, Study};

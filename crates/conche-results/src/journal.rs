@@ -2,55 +2,43 @@
 //! process truncates only the last.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::SCHEMA;
-use crate::origin::{CellId, Origin};
+use crate::origin::CellId;
+use crate::run::{Run, RunId};
 use crate::sample::{Kept, Sample, Timeline, samples};
-
-/// The identity of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Run {
-    /// Scenario.
-    pub scenario: String,
-    /// See [`Origin::settings`].
-    pub settings: String,
-    /// Cell.
-    pub cell: CellId,
-    /// Replication, from 0.
-    pub replication: u32,
-    /// Seed.
-    pub seed: u64,
-}
 
 /// The journal file.
 #[derive(Debug)]
 pub struct Journal {
-    known: HashMap<Run, Place>,
-    file: Mutex<Appended>,
+    path: PathBuf,
+    lines: Mutex<Lines>,
 }
 
 #[derive(Debug)]
-struct Appended {
+struct Lines {
     file: File,
+    bytes: u64,
+    known: HashMap<RunId, Place>,
     problem: Option<io::Error>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     at: u64,
     bytes: usize,
-    exchanges: Option<Vec<u64>>,
-    series: Option<Vec<u64>>,
+    tables: Places,
 }
 
-#[derive(Clone, Debug, Default)]
+/// Positions of a run's rows, if kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     pub(crate) exchanges: Option<Vec<u64>>,
     pub(crate) series: Option<Vec<u64>>,
@@ -68,9 +56,11 @@ pub struct Line<'a> {
     pub schema: u32,
     /// `run`.
     pub kind: Cow<'a, str>,
+    /// ID.
+    pub id: RunId,
     /// Scenario.
     pub scenario: Cow<'a, str>,
-    /// See [`Origin::settings`].
+    /// See [`Origin::settings`](crate::Origin::settings).
     pub settings: Cow<'a, str>,
     /// Cell.
     pub cell: Cow<'a, CellId>,
@@ -101,24 +91,48 @@ impl Line<'_> {
 /// No JSON string contains it: quotation marks are escaped.
 const OUTCOME: &str = ",\"outcome\":";
 
-fn head(line: &str) -> Option<(Run, Places)> {
+fn head(line: &str) -> Option<(RunId, Places)> {
+    /// What opening a journal needs: it may have a million lines.
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        schema: u32,
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        id: RunId,
+        exchanges: Option<Vec<u64>>,
+        series: Option<Vec<u64>>,
+    }
     let (head, _) = line.split_once(OUTCOME)?;
+    let head = format!("{head}}}");
+    let Head { schema, kind, id, exchanges, series } = serde_json::from_str(&head).ok()?;
+    (schema == SCHEMA && kind == KIND).then_some((id, Places { exchanges, series }))
+}
+
+/// Returns the line with other positions of its rows.
+fn with_places(line: &str, places: &Places) -> Option<String> {
+    let (head, outcome) = line.split_once(OUTCOME)?;
     let line: Line<'_> = serde_json::from_str(&format!("{head}}}")).ok()?;
-    let run = Run {
-        scenario: line.scenario.into_owned(),
-        settings: line.settings.into_owned(),
-        cell: line.cell.into_owned(),
-        replication: line.replication,
-        seed: line.seed,
-    };
-    let places = Places { exchanges: line.exchanges, series: line.series };
-    (line.schema == SCHEMA && line.kind == KIND).then_some((run, places))
+    let Places { exchanges, series } = places.clone();
+    let head = serde_json::to_string(&Line { exchanges, series, ..line }).ok()?;
+    Some(format!("{}{OUTCOME}{outcome}", head.split_once(OUTCOME)?.0))
+}
+
+fn for_each_line(file: impl Read, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let (mut reader, mut line, mut at) = (BufReader::new(file), Vec::new(), 0);
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        each(at, &line)?;
+        at += line.len() as u64;
+    }
 }
 
 impl Journal {
-    /// Opens or creates a journal; returns notes about unused lines. Fails if another process has
-    /// it open.
-    pub(crate) fn open(path: &Path, origins: &[Origin], anew: bool) -> io::Result<(Self, Vec<String>)> {
+    /// Opens or creates a journal; returns notes about lines that are no runs. Fails if another
+    /// process has it open.
+    pub(crate) fn open(path: &Path, anew: bool) -> io::Result<(Self, Vec<String>)> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::WouldBlock => io::ErrorKind::ResourceBusy.into(),
@@ -127,63 +141,53 @@ impl Journal {
         if anew {
             file.set_len(0)?;
         }
-        let (mut known, mut unread, mut other, mut at) = (HashMap::new(), 0_u64, 0_u64, 0);
+        let (mut known, mut unread, mut end) = (HashMap::new(), 0_u64, 0);
         let mut notes = Vec::new();
-        let mut reader = BufReader::new(&mut file);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let bytes = reader.read_until(b'\n', &mut line)?;
-            if bytes == 0 {
-                break;
-            }
+        for_each_line(&mut file, |at, line| {
             if !line.ends_with(b"\n") {
                 notes.push("its last line is cut off: the run is not over, and is run again".to_owned());
-                break;
+                return Ok(());
             }
-            match std::str::from_utf8(&line).ok().and_then(head) {
-                Some((run, Places { exchanges, series })) => {
-                    let is_wanted = |origin: &Origin| origin.name == run.scenario && origin.settings == run.settings;
-                    if origins.iter().any(is_wanted) {
-                        // The last line counts.
-                        known.insert(run, Place { at, bytes, exchanges, series });
-                    } else {
-                        other += 1;
-                    }
-                }
+            match std::str::from_utf8(line).ok().and_then(head) {
+                // The last line counts.
+                Some((id, tables)) => drop(known.insert(id, Place { at, bytes: line.len(), tables })),
                 None => unread += 1,
             }
-            at += bytes as u64;
-        }
-        file.set_len(at)?;
+            end = at + line.len() as u64;
+            Ok(())
+        })?;
+        file.set_len(end)?;
         if unread > 0 {
             notes.push(format!("{} not read: {} no run of schema {SCHEMA}", lines(unread), is(unread)));
         }
-        if other > 0 {
-            notes.push(format!("{} not used: {} of other settings, such as --quick", lines(other), is(other)));
-        }
-        Ok((Self { known, file: Mutex::new(Appended { file, problem: None }) }, notes))
+        let lines = Mutex::new(Lines { file, bytes: end, known, problem: None });
+        Ok((Self { path: path.to_owned(), lines }, notes))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Appended> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn samples(&self, run: &Run) -> Option<Vec<Sample>> {
-        let place = self.known.get(run)?;
-        let mut line = vec![0; place.bytes];
-        let file = &mut self.lock().file;
-        file.seek(SeekFrom::Start(place.at)).and_then(|_| file.read_exact(&mut line)).ok()?;
+    /// Returns how many runs it has that are not among these.
+    pub(crate) fn others(&self, runs: &HashSet<RunId>) -> usize {
+        self.lock().known.keys().filter(|id| !runs.contains(id)).count()
+    }
+
+    pub(crate) fn has(&self, id: RunId) -> bool {
+        self.lock().known.contains_key(&id)
+    }
+
+    pub(crate) fn samples(&self, id: RunId) -> Option<Vec<Sample>> {
+        let mut lines = self.lock();
+        let Place { at, bytes, .. } = lines.known.get(&id)?.clone();
+        let line = read(&mut lines.file, at, bytes).ok()?;
+        drop(lines);
         let (_, outcome) = std::str::from_utf8(&line).ok()?.split_once(OUTCOME)?;
         samples(outcome)
     }
 
-    pub(crate) fn exchanges(&self, run: &Run) -> Option<&[u64]> {
-        self.known.get(run)?.exchanges.as_deref()
-    }
-
-    pub(crate) fn series(&self, run: &Run) -> Option<&[u64]> {
-        self.known.get(run)?.series.as_deref()
+    pub(crate) fn places(&self, id: RunId) -> Option<Places> {
+        self.lock().known.get(&id).map(|place| place.tables.clone())
     }
 
     /// Adds a run; has no effect after an error ([`Journal::problem`]).
@@ -191,14 +195,15 @@ impl Journal {
         let line = Line {
             schema: SCHEMA,
             kind: KIND.into(),
+            id: run.id,
             scenario: run.scenario.as_str().into(),
             settings: run.settings.as_str().into(),
             cell: Cow::Borrowed(&run.cell),
             replication: run.replication,
             seed: run.seed,
             events,
-            exchanges: places.exchanges,
-            series: places.series,
+            exchanges: places.exchanges.clone(),
+            series: places.series.clone(),
             timelines: timelines.into(),
             outcome: outcome.into(),
         };
@@ -206,15 +211,89 @@ impl Journal {
             text.push(b'\n');
             text
         });
-        let Appended { file, problem } = &mut *self.lock();
-        if problem.is_none() {
-            *problem = text.and_then(|text| file.write_all(&text)).err();
-        }
+        self.lock().append(run.id, places, text);
+    }
+
+    /// Adds the run of a line of another journal, its rows at new positions.
+    pub(crate) fn add_line(&self, id: RunId, line: &str, places: Places) {
+        let text = with_places(line, &places).ok_or_else(|| io::ErrorKind::InvalidData.into());
+        self.lock().append(id, places, text.map(String::into_bytes));
     }
 
     pub(crate) fn problem(&self) -> Option<io::Error> {
         self.lock().problem.take()
     }
+
+    /// Returns its runs: first these in this order, then the others in the file's.
+    pub(crate) fn in_order(&self, first: &[RunId]) -> Vec<RunId> {
+        let Lines { known, .. } = &*self.lock();
+        let is_first: HashSet<&RunId> = first.iter().collect();
+        let mut others: Vec<(&RunId, u64)> =
+            known.iter().filter(|(id, _)| !is_first.contains(id)).map(|(id, place)| (id, place.at)).collect();
+        others.sort_unstable_by_key(|(_, at)| *at);
+        let first = first.iter().filter(|id| known.contains_key(id));
+        first.chain(others.into_iter().map(|(id, _)| id)).copied().collect()
+    }
+
+    /// Writes the runs to a new file in this order, with the positions that `places` returns;
+    /// [`Journal::replace`] puts it in place.
+    pub(crate) fn write_in_order(&self, order: &[RunId], places: impl Fn(RunId, &Places) -> Places) -> io::Result<()> {
+        let Lines { file, known, .. } = &mut *self.lock();
+        let mut new = BufWriter::new(File::create(new_file(&self.path))?);
+        for id in order {
+            let Some(Place { at, bytes, tables }) = known.get(id) else { continue };
+            let line = read(file, *at, *bytes)?;
+            let moved = places(*id, tables);
+            if moved == *tables {
+                new.write_all(&line)?;
+                continue;
+            }
+            let text = std::str::from_utf8(&line).ok().and_then(|line| with_places(line, &moved));
+            new.write_all(text.ok_or(io::ErrorKind::InvalidData)?.as_bytes())?;
+        }
+        new.flush()
+    }
+
+    pub(crate) fn replace(&self) -> io::Result<()> {
+        std::fs::rename(new_file(&self.path), &self.path)
+    }
+
+    /// Calls `each` with the runs of a journal and their lines.
+    pub(crate) fn read(path: &Path, mut each: impl FnMut(RunId, &str, Places) -> io::Result<()>) -> io::Result<()> {
+        for_each_line(File::open(path)?, |_, line| {
+            let whole = std::str::from_utf8(line).ok().filter(|line| line.ends_with('\n'));
+            let Some((line, (id, places))) = whole.and_then(|line| Some((line, head(line)?))) else { return Ok(()) };
+            each(id, line, places)
+        })
+    }
+}
+
+impl Lines {
+    fn append(&mut self, id: RunId, tables: Places, text: io::Result<Vec<u8>>) {
+        if self.problem.is_some() {
+            return;
+        }
+        match text.and_then(|text| self.file.write_all(&text).map(|()| text.len())) {
+            Ok(bytes) => {
+                self.known.insert(id, Place { at: self.bytes, bytes, tables });
+                self.bytes += bytes as u64;
+            }
+            Err(error) => self.problem = Some(error),
+        }
+    }
+}
+
+pub(crate) fn new_file(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+fn read(file: &mut File, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut line = vec![0; bytes];
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(&mut line)?;
+    Ok(line)
 }
 
 fn lines(number: u64) -> String {

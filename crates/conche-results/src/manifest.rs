@@ -25,6 +25,14 @@ pub struct Manifest {
     pub finished: Option<String>,
     /// Threads.
     pub threads: Option<usize>,
+    /// Options that affect results.
+    pub effort: serde_json::Value,
+    /// The part of the plan that was run, such as `1/8`; `None` for the whole.
+    pub shard: Option<String>,
+    /// Whether exchanges are kept.
+    pub exchanges: bool,
+    /// Interval of time series in nanoseconds, if kept.
+    pub series: Option<u64>,
     /// Scenarios.
     pub scenarios: Vec<Scenario>,
     /// Runs that failed.
@@ -40,6 +48,8 @@ pub enum State {
     Running,
     /// All runs succeeded.
     Complete,
+    /// All runs of a shard succeeded.
+    Partial,
     /// Some runs failed.
     Failed,
 }
@@ -190,7 +200,11 @@ impl Manifest {
     }
 
     pub(crate) fn end(&mut self) {
-        self.state = if self.failures.is_empty() { State::Complete } else { State::Failed };
+        self.state = match (self.failures.is_empty(), &self.shard) {
+            (false, _) => State::Failed,
+            (true, Some(_)) => State::Partial,
+            (true, None) => State::Complete,
+        };
         self.finished = Some(in_utc(SystemTime::now()));
     }
 
@@ -203,6 +217,10 @@ impl Manifest {
             started: Some(in_utc(SystemTime::now())),
             finished: None,
             threads: Some(threads),
+            effort: serde_json::Value::Null,
+            shard: None,
+            exchanges: false,
+            series: None,
             scenarios: origins.iter().map(Scenario::new).collect(),
             failures: Vec::new(),
         }

@@ -176,15 +176,22 @@ impl Program {
     /// Returns the running program.
     #[must_use]
     pub fn running(build: Build) -> Self {
-        let executable = std::env::current_exe().and_then(File::open);
         let Build { version, commit, is_dirty } = build;
         Self {
             version: version.to_owned(),
             commit: commit.map(str::to_owned),
             dirty: is_dirty,
-            sha256: executable.and_then(digest).ok(),
+            sha256: executable().ok(),
         }
     }
+}
+
+/// Returns the SHA-256 of the running executable, in hexadecimal.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn executable() -> io::Result<String> {
+    std::env::current_exe().and_then(File::open).and_then(digest)
 }
 
 impl std::fmt::Display for Program {

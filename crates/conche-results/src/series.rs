@@ -11,7 +11,9 @@ use parquet::data_type::ByteArray;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
+use crate::run::RunId;
 use crate::store::SERIES;
+use crate::tables::RUN_KEY;
 
 /// A point of a run's time series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,8 +36,8 @@ pub struct SeriesPoint<'a> {
 /// Interrupted campaigns have them too.
 ///
 /// # Errors
-/// If the directory has no time series, or not at this place.
-pub fn read_series(directory: &Path, place: &[u64], each: impl FnMut(SeriesPoint<'_>)) -> io::Result<()> {
+/// If the directory has no time series of this run, or not at this place.
+pub fn read_series(directory: &Path, run: RunId, place: &[u64], each: impl FnMut(SeriesPoint<'_>)) -> io::Result<()> {
     let &[at, length, ..] = place else { return Err(invalid("a place has a position and a length")) };
     let mut file = File::open(directory.join(SERIES))?;
     if at.checked_add(length).is_none_or(|end| file.metadata().is_ok_and(|of| end > of.len())) {
@@ -45,12 +47,16 @@ pub fn read_series(directory: &Path, place: &[u64], each: impl FnMut(SeriesPoint
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes)?;
     // The crate parquet panics at some damaged files.
-    let read = catch_unwind(AssertUnwindSafe(|| read_table(bytes, each)));
+    let read = catch_unwind(AssertUnwindSafe(|| read_table(bytes, run, each)));
     read.unwrap_or_else(|_| Err(invalid("the table at this place is damaged")))
 }
 
-fn read_table(bytes: Vec<u8>, mut each: impl FnMut(SeriesPoint<'_>)) -> io::Result<()> {
+fn read_table(bytes: Vec<u8>, run: RunId, mut each: impl FnMut(SeriesPoint<'_>)) -> io::Result<()> {
     let table = SerializedFileReader::new(Bytes::from(bytes))?;
+    let mut pairs = table.metadata().file_metadata().key_value_metadata().into_iter().flatten();
+    if !pairs.any(|pair| pair.key == RUN_KEY && pair.value == Some(run.to_string())) {
+        return Err(invalid("another run is at this place"));
+    }
     for group in 0..table.num_row_groups() {
         let group = table.get_row_group(group)?;
         let [scheme, subject, peer, quantity] =
@@ -121,7 +127,7 @@ mod tests {
     use super::*;
     use crate::run_table::RunTable;
     use crate::tables::{About, Shape};
-    use crate::{CellId, Origin, RowOf, Run, SeriesRow, SeriesRows};
+    use crate::{CellHash, CellId, Origin, RowOf, SeriesRow, SeriesRows};
 
     #[test]
     fn a_damaged_file_is_an_error_or_has_other_points() {
@@ -131,13 +137,12 @@ mod tests {
         let file = directory.path().join(SERIES);
         let table = RunTable::open(&file, shape.clone()).expect("a table");
         let cell = CellId::default();
-        let mut rows = SeriesRows::new(shape, Duration::from_secs(1)).expect("rows");
+        let run = RunId::default();
+        let mut rows = SeriesRows::new(shape, Duration::from_secs(1), run).expect("rows");
         let of = RowOf { scenario: "small", cell: &cell, scheme: Some("a"), replication: 0, seed: 1 };
         let row = SeriesRow { of, time_s: 0.0, subject: "x", peer: Some("server"), quantity: "rto_s", value: 2.0 };
         rows.push(&row).expect("a row");
-        let run =
-            Run { scenario: "small".to_owned(), settings: String::new(), cell: cell.clone(), replication: 0, seed: 1 };
-        let place = table.write(&run, rows.written()).expect("written");
+        let place = table.write(rows.written()).expect("written");
         let bytes = std::fs::read(&file).expect("a file");
         for at in 0..bytes.len() {
             for change in [0x01, 0x80, 0xff] {
@@ -145,7 +150,7 @@ mod tests {
                 damaged[at] ^= change;
                 std::fs::write(&file, damaged).expect("written");
                 // It returns: the panics of the crate parquet are errors.
-                let _ = read_series(directory.path(), &place, |_| {});
+                let _ = read_series(directory.path(), run, &place, |_| {});
             }
         }
     }
@@ -157,21 +162,21 @@ mod tests {
         let shape = Shape::series(&origins, &About { version: "1", options: "" });
         let table = RunTable::open(&directory.path().join(SERIES), shape.clone()).expect("a table");
         let cell = CellId::default();
+        let id = |replication| CellHash::new("small", "", &cell, &[]).run(replication, 1);
         let write = |replication: u32| {
-            let mut rows = SeriesRows::new(shape.clone(), Duration::from_secs(1)).expect("rows");
+            let mut rows = SeriesRows::new(shape.clone(), Duration::from_secs(1), id(replication)).expect("rows");
             for (time_s, peer, value) in [(0.0, Some("server"), 2.0), (1.0, None, 3.0)] {
                 let of = RowOf { scenario: "small", cell: &cell, scheme: peer.map(|_| "a"), replication, seed: 1 };
                 let row = SeriesRow { of, time_s, subject: "x", peer, quantity: "rto_s", value };
                 rows.push(&row).expect("a row");
             }
-            let run =
-                Run { scenario: "small".to_owned(), settings: String::new(), cell: cell.clone(), replication, seed: 1 };
-            table.write(&run, rows.written()).expect("written")
+            table.write(rows.written()).expect("written")
         };
         let places = [write(0), write(1)];
-        for place in places {
+        assert!(read_series(directory.path(), id(0), &places[1], |_| {}).is_err(), "of another run");
+        for (replication, place) in (0..).zip(places) {
             let mut points = Vec::new();
-            read_series(directory.path(), &place, |of| {
+            read_series(directory.path(), id(replication), &place, |of| {
                 points.push((of.time_s, of.scheme.map(str::to_owned), of.peer.map(str::to_owned), of.value));
             })
             .expect("points");
@@ -179,7 +184,7 @@ mod tests {
             assert_eq!(points, [first, (1.0, None, None, 3.0)]);
         }
         for wrong in [&[][..], &[4, u64::MAX], &[4, 1 << 40], &[0, 3], &[5, 40]] {
-            assert!(read_series(directory.path(), wrong, |_| {}).is_err(), "{wrong:?}");
+            assert!(read_series(directory.path(), id(0), wrong, |_| {}).is_err(), "{wrong:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! [`Store`]: a directory of results.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,9 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::comparison::Row;
-use crate::journal::{Journal, Places, Run};
+use crate::journal::{Journal, Places};
 use crate::manifest::{Finished, Manifest, ManifestError, plain};
 use crate::origin::{Origin, Program};
+use crate::run::{Run, RunId};
 use crate::run_table::RunTable;
 use crate::sample::{Kept, Sample};
 use crate::tables::{About, ExchangeRows, RunRows, SeriesRows, Shape};
@@ -18,6 +20,8 @@ use crate::tables::{About, ExchangeRows, RunRows, SeriesRows, Shape};
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
+    /// Runs of the plan, in its order.
+    plan: Vec<RunId>,
     journal: Journal,
     runs_shape: Shape,
     exchanges: Option<RunTable>,
@@ -44,10 +48,16 @@ pub struct Begin<'a> {
     pub command: Vec<String>,
     /// Those of its options that affect results.
     pub options: String,
+    /// The same for programs.
+    pub effort: serde_json::Value,
+    /// The part of the plan that this program runs, such as `1/8`; `None` for the whole.
+    pub shard: Option<String>,
     /// Threads.
     pub threads: usize,
     /// Scenarios, in the order of their runs.
     pub origins: &'a [Origin],
+    /// All runs of the plan, in the order of the files.
+    pub plan: Vec<RunId>,
     /// Keeps every exchange.
     pub with_exchanges: bool,
     /// Keeps time series, sampled in this interval of simulated time.
@@ -79,6 +89,14 @@ pub enum StoreError {
         #[source]
         error: io::Error,
     },
+    /// It has no results that could be merged.
+    #[error("cannot merge {}: {problem}", directory.display())]
+    Import {
+        /// Directory.
+        directory: PathBuf,
+        /// Problem.
+        problem: PreviousError,
+    },
     /// A file in it cannot be written, which is known before the first run.
     #[error("cannot write {}: make it a file that can be written to, or name another directory", file.display())]
     File {
@@ -108,18 +126,27 @@ impl Store {
         let directory = begin.directory.to_owned();
         let failed = |error: io::Error| StoreError::Io { directory: directory.clone(), error };
         fs::create_dir_all(&directory).map_err(failed)?;
-        let Begin { program, command, options, threads, origins, with_exchanges, series, overwrites, .. } = begin;
+        let Begin { program, command, options, effort, shard, threads, origins, plan, .. } = begin;
+        let Begin { with_exchanges, series, overwrites, .. } = begin;
         if !overwrites {
-            check_previous(&directory, &program, origins)
+            check_previous(&directory, origins)
                 .map_err(|problem| StoreError::Previous { directory: directory.clone(), problem })?;
         }
-        let open = || Journal::open(&directory.join(JOURNAL), origins, overwrites);
-        let (journal, notes) = open().map_err(|error| match error.kind() {
+        let open = || Journal::open(&directory.join(JOURNAL), overwrites);
+        let (journal, mut notes) = open().map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => StoreError::Busy(directory.clone()),
             _ => failed(error),
         })?;
         if overwrites {
             remove_previous(&directory).map_err(failed)?;
+        }
+        match journal.others(&plan.iter().copied().collect()) {
+            0 => {}
+            1 => notes.push("1 run is not used: it is of other settings, such as --quick or --only".to_owned()),
+            others => {
+                notes
+                    .push(format!("{others} runs are not used: they are of other settings, such as --quick or --only"));
+            }
         }
         let texts = origins.iter().map(|origin| text_file(&origin.name));
         for file in WRITTEN.map(str::to_owned).into_iter().chain(texts) {
@@ -129,10 +156,18 @@ impl Store {
         let about = About { version: &program.version, options: &options };
         let table = |name: &str, shape: Shape| RunTable::open(&directory.join(name), shape).map_err(failed);
         let exchanges = with_exchanges.then(|| table(EXCHANGES, Shape::exchanges(origins, &about))).transpose()?;
+        let interval = series;
         let series = series.map(|interval| Ok((table(SERIES, Shape::series(origins, &about))?, interval)));
         let runs_shape = Shape::runs(origins, &about);
-        let manifest = Manifest::new(program, command, threads, origins);
+        let manifest = Manifest {
+            effort,
+            shard,
+            exchanges: with_exchanges,
+            series: interval.map(nanos),
+            ..Manifest::new(program, command, threads, origins)
+        };
         let store = Self {
+            plan,
             runs_shape,
             exchanges,
             series: series.transpose()?,
@@ -166,33 +201,33 @@ impl Store {
     }
 
     /// Returns an earlier run's outcome, which `restore` rebuilds from samples.
-    pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
-        let exchanges = match &self.exchanges {
-            Some(table) => Some((table.find(self.journal.exchanges(run)?)?, table)),
-            None => None,
-        };
-        let series = match (&self.series, self.journal.series(run)) {
-            (None, _) => None,
-            (Some((table, interval)), Some([place @ .., of])) if *of == nanos(*interval) => {
-                Some((table.find(place)?, table))
-            }
-            _ => return None,
-        };
-        let outcome = restore(self.journal.samples(run)?)?;
-        for (groups, table) in exchanges.into_iter().chain(series) {
-            table.keep(run, groups);
+    pub fn taken<O>(&self, run: RunId, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
+        if !self.has(run) {
+            return None;
         }
-        Some(outcome)
+        restore(self.journal.samples(run)?)
+    }
+
+    /// Returns whether a run is there, with its exchanges and time series if they are kept.
+    #[must_use]
+    pub fn has(&self, run: RunId) -> bool {
+        let Some(Places { exchanges, series }) = self.journal.places(run) else { return false };
+        let has_exchanges = self.exchanges.as_ref().is_none_or(|table| exchanges.is_some_and(|at| table.has(run, &at)));
+        let has_series = self.series.as_ref().is_none_or(|(table, interval)| match series.as_deref() {
+            Some(place @ [_, _, of]) => *of == nanos(*interval) && table.has(run, place),
+            _ => false,
+        });
+        has_exchanges && has_series
     }
 
     /// Keeps the outcome of a run.
     pub fn keep(&self, run: &Run, events: u64, tables: RunTables, outcome: &[Kept]) {
         let RunTables { exchanges, series } = tables;
         let rows = exchanges.as_ref().zip(self.exchanges.as_ref());
-        let of_exchanges = rows.and_then(|(rows, table)| table.write(run, rows.written()));
+        let of_exchanges = rows.and_then(|(rows, table)| table.write(rows.written(run.id)));
         let timelines = exchanges.as_ref().map(ExchangeRows::timelines).unwrap_or_default();
         let of_series = series.zip(self.series.as_ref()).and_then(|(rows, (table, interval))| {
-            let mut place = table.write(run, rows.written())?;
+            let mut place = table.write(rows.written())?;
             place.push(nanos(*interval));
             Some(place)
         });
@@ -200,12 +235,56 @@ impl Store {
         self.journal.add(run, events, places, timelines, outcome);
     }
 
+    /// Adds the runs of the plan that another directory has.
+    ///
+    /// # Errors
+    /// If it has no results, or they cannot be copied.
+    pub fn import(&self, directory: &Path) -> Result<(), StoreError> {
+        let of = |problem| StoreError::Import { directory: directory.to_owned(), problem };
+        let journal = directory.join(JOURNAL);
+        if !journal.exists() {
+            return Err(of(PreviousError::NoJournal));
+        }
+        let plan: HashSet<RunId> = self.plan.iter().copied().collect();
+        let open = |name: &str, table: &RunTable| -> io::Result<Option<RunTable>> {
+            let path = directory.join(name);
+            path.exists().then(|| RunTable::open(&path, table.shape().clone())).transpose()
+        };
+        let copy = || -> io::Result<()> {
+            let exchanges = self.exchanges.as_ref().map(|table| open(EXCHANGES, table)).transpose()?.flatten();
+            let series = self.series.as_ref().map(|(table, _)| open(SERIES, table)).transpose()?.flatten();
+            Journal::read(&journal, |run, line, places| {
+                if !plan.contains(&run) || self.has(run) {
+                    return Ok(());
+                }
+                let imported = |from: &Option<RunTable>, to: Option<&RunTable>, place: Option<&Vec<u64>>| match (
+                    from, to, place,
+                ) {
+                    (Some(from), Some(to), Some(place)) => to.import(from, run, place),
+                    _ => Ok(None),
+                };
+                let of_exchanges = imported(&exchanges, self.exchanges.as_ref(), places.exchanges.as_ref())?;
+                let of_series =
+                    imported(&series, self.series.as_ref().map(|(table, _)| table), places.series.as_ref())?;
+                let interval = places.series.as_ref().and_then(|place| place.get(2)).copied();
+                let of_series = of_series.zip(interval).map(|(mut place, interval)| {
+                    place.push(interval);
+                    place
+                });
+                self.journal.add_line(run, line, Places { exchanges: of_exchanges, series: of_series });
+                Ok(())
+            })
+        };
+        copy().map_err(|error| of(PreviousError::Unreadable(error)))
+    }
+
     /// Returns the tables that a run fills.
     ///
     /// # Errors
     /// If a table cannot be begun.
-    pub fn run_tables(&self) -> io::Result<RunTables> {
-        let series = self.series.as_ref().map(|(table, interval)| SeriesRows::new(table.shape().clone(), *interval));
+    pub fn run_tables(&self, run: RunId) -> io::Result<RunTables> {
+        let series = self.series.as_ref();
+        let series = series.map(|(table, interval)| SeriesRows::new(table.shape().clone(), *interval, run));
         Ok(RunTables {
             exchanges: self.exchanges.as_ref().map(|table| ExchangeRows::new(table.shape().clone())),
             series: series.transpose()?,
@@ -223,16 +302,25 @@ impl Store {
         self.lock().runs.push(rows);
     }
 
+    /// Records the end of a part of a scenario's runs.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn record(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
+        let mut done = self.lock();
+        done.record(name, finished);
+        done.manifest.write(&self.directory).map_err(|error| self.failed(error))
+    }
+
     /// Writes a scenario's results.
     ///
     /// # Errors
     /// If they cannot be written.
     pub fn finish(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
         let mut done = self.lock();
+        done.record(name, finished);
         let Done { manifest, values, runs } = &mut *done;
         values.extend_from_slice(finished.values);
-        manifest.scenarios.iter_mut().filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
-        manifest.failures.extend_from_slice(finished.failures);
         let write = || {
             fs::write(self.directory.join(VALUES), values.as_slice())?;
             fs::write(self.directory.join(text_file(name)), finished.text)?;
@@ -257,15 +345,14 @@ impl Store {
         write().map_err(|error| self.failed(error))
     }
 
-    /// Closes the directory after all scenarios.
+    /// Closes the directory after all scenarios: puts the runs in the order of the plan.
     ///
     /// # Errors
     /// If anything could not be written, now or earlier.
     pub fn close(self) -> Result<(), StoreError> {
         let end = || {
             self.journal.problem().map_or(Ok(()), Err)?;
-            let tables = self.exchanges.iter().chain(self.series.as_ref().map(|(table, _)| table));
-            tables.into_iter().try_for_each(RunTable::close)?;
+            self.put_in_order()?;
             let manifest = &mut self.lock().manifest;
             manifest.end();
             manifest.write(&self.directory)
@@ -273,8 +360,41 @@ impl Store {
         end().map_err(|error| self.failed(error))
     }
 
+    /// The journal is replaced last. Until then its places are wrong, which the IDs in the tables
+    /// show: these runs would be run again.
+    fn put_in_order(&self) -> io::Result<()> {
+        let order = self.journal.in_order(&self.plan);
+        let whole = order.len().min(self.plan.iter().filter(|run| self.journal.has(**run)).count());
+        let moved = |table: Option<&RunTable>, place: fn(Places) -> Option<Vec<u64>>| {
+            let Some(table) = table else { return Ok(None) };
+            let of = |run: &RunId| Some((*run, place(self.journal.places(*run)?).unwrap_or_default()));
+            let places: Vec<_> = order.iter().filter_map(of).collect();
+            table.write_in_order(&places, whole).map(Some)
+        };
+        let exchanges = moved(self.exchanges.as_ref(), |places| places.exchanges)?;
+        let series = moved(self.series.as_ref().map(|(table, _)| table), |places| places.series)?;
+        self.journal.write_in_order(&order, |run, places| {
+            let of = |moved: &Option<HashMap<RunId, Vec<u64>>>, before: &Option<Vec<u64>>| match moved {
+                Some(moved) => moved.get(&run).cloned(),
+                None => before.clone(),
+            };
+            Places { exchanges: of(&exchanges, &places.exchanges), series: of(&series, &places.series) }
+        })?;
+        let tables = self.exchanges.iter().chain(self.series.as_ref().map(|(table, _)| table));
+        tables.into_iter().try_for_each(RunTable::replace)?;
+        self.journal.replace()
+    }
+
     fn failed(&self, error: io::Error) -> StoreError {
         StoreError::Io { directory: self.directory.clone(), error }
+    }
+}
+
+impl Done {
+    fn record(&mut self, name: &str, finished: &Finished<'_>) {
+        let scenarios = self.manifest.scenarios.iter_mut();
+        scenarios.filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
+        self.manifest.failures.extend_from_slice(finished.failures);
     }
 }
 
@@ -285,6 +405,21 @@ impl Manifest {
         fs::write(&new, text)?;
         fs::rename(new, directory.join(MANIFEST))
     }
+}
+
+/// Returns the runs that a directory has; none if it does not exist.
+///
+/// # Errors
+/// If its journal cannot be read.
+pub fn stored_runs(directory: &Path) -> io::Result<HashSet<RunId>> {
+    let (path, mut runs) = (directory.join(JOURNAL), HashSet::new());
+    if path.exists() {
+        Journal::read(&path, |run, _, _| {
+            runs.insert(run);
+            Ok(())
+        })?;
+    }
+    Ok(runs)
 }
 
 /// Why a directory's results cannot be continued.
@@ -315,18 +450,13 @@ pub enum PreviousError {
         /// File that differs.
         file: String,
     },
-    /// Another build of conche wrote the results.
-    #[error("it holds results of another build of conche, {there}; this is {here}")]
-    OtherBuild {
-        /// Build that wrote the results.
-        there: Box<Program>,
-        /// This build.
-        here: Box<Program>,
-    },
+    /// The directory has no runs.
+    #[error("it holds no {JOURNAL} of `conche run -o`")]
+    NoJournal,
 }
 
-/// Checks that this program can continue the directory with these scenarios.
-fn check_previous(directory: &Path, program: &Program, origins: &[Origin]) -> Result<(), PreviousError> {
+/// Checks that the directory can be continued with these scenarios.
+fn check_previous(directory: &Path, origins: &[Origin]) -> Result<(), PreviousError> {
     let text = match fs::read_to_string(directory.join(MANIFEST)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -349,10 +479,6 @@ fn check_previous(directory: &Path, program: &Program, origins: &[Origin]) -> Re
                 return Err(PreviousError::OtherText { scenario: origin.name.clone(), file });
             }
         }
-    }
-    let there = manifest.program;
-    if program.sha256.is_none() || there.sha256 != program.sha256 {
-        return Err(PreviousError::OtherBuild { there: Box::new(there), here: Box::new(program.clone()) });
     }
     Ok(())
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result as ParquetResult;
-use parquet::file::metadata::{KeyValue, ParquetMetaData};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::origin::{Axis, CellId, Labels, Origin};
+use crate::run::RunId;
 use crate::sample::Timeline;
 
 /// A value of a run.
@@ -254,8 +255,8 @@ impl ExchangeRows {
         Self(shape, rows, Vec::new())
     }
 
-    pub(crate) fn written(&self) -> io::Result<WrittenRows> {
-        let mut file = self.1.begin(Vec::new(), &[])?;
+    pub(crate) fn written(&self, run: RunId) -> io::Result<Vec<u8>> {
+        let mut file = self.1.begin(Vec::new(), &[of_run(run)])?;
         self.1.write(&mut file)?;
         written(file)
     }
@@ -301,9 +302,9 @@ pub struct SeriesRows {
 const SERIES_GROUP: usize = 65_536;
 
 impl SeriesRows {
-    pub(crate) fn new(shape: Shape, interval: Duration) -> io::Result<Self> {
+    pub(crate) fn new(shape: Shape, interval: Duration, run: RunId) -> io::Result<Self> {
         let rows = shape.rows();
-        let file = rows.begin(Vec::new(), &[])?;
+        let file = rows.begin(Vec::new(), &[of_run(run)])?;
         Ok(Self { shape, interval, rows, file })
     }
 
@@ -333,7 +334,7 @@ impl SeriesRows {
         Ok(())
     }
 
-    pub(crate) fn written(mut self) -> io::Result<WrittenRows> {
+    pub(crate) fn written(mut self) -> io::Result<Vec<u8>> {
         self.rows.write(&mut self.file)?;
         written(self.file)
     }
@@ -345,16 +346,17 @@ impl std::fmt::Debug for SeriesRows {
     }
 }
 
-/// A complete Parquet file of a run's rows.
-#[derive(Debug)]
-pub(crate) struct WrittenRows {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) metadata: ParquetMetaData,
+/// Returns the complete Parquet file of a run's rows.
+fn written(mut file: SerializedFileWriter<Vec<u8>>) -> io::Result<Vec<u8>> {
+    file.finish()?;
+    Ok(std::mem::take(file.inner_mut()))
 }
 
-fn written(mut file: SerializedFileWriter<Vec<u8>>) -> io::Result<WrittenRows> {
-    let metadata = file.finish()?;
-    Ok(WrittenRows { bytes: std::mem::take(file.inner_mut()), metadata })
+/// Key of the run's ID in the metadata of its rows.
+pub(crate) const RUN_KEY: &str = "conche.run";
+
+fn of_run(run: RunId) -> KeyValue {
+    KeyValue::new(RUN_KEY.to_owned(), run.to_string())
 }
 
 #[derive(Clone, Debug)]

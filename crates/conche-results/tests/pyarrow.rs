@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use conche_results::{
-    Axis, Begin, CellId, ExchangeRow, Finished, Labels, Origin, Program, RowOf, Run, RunRow, RunTables, SeriesRow,
-    Store,
+    Axis, Begin, CellHash, CellId, ExchangeRow, Finished, Labels, Origin, Program, RowOf, Run, RunRow, RunTables,
+    SeriesRow, Store,
 };
 
 fn open(directory: &Path) -> Store {
@@ -25,8 +25,11 @@ fn open(directory: &Path) -> Store {
         program,
         command,
         options,
+        effort: serde_json::Value::Null,
+        shard: None,
         threads: 1,
         origins,
+        plan: vec![run(0).id, run(1).id],
         with_exchanges: true,
         series,
         overwrites: false,
@@ -41,13 +44,16 @@ fn cell(replication: u32) -> CellId {
 
 fn run(replication: u32) -> Run {
     let (scenario, seed) = ("small".to_owned(), u64::MAX - u64::from(replication));
-    Run { scenario, settings: String::new(), cell: cell(replication), replication, seed }
+    let cell = cell(replication);
+    let id = CellHash::new("small", "", &cell, &[]).run(replication, seed);
+    Run { id, scenario, settings: String::new(), cell, replication, seed }
 }
 
 fn keep(store: &Store, replication: u32, exchanges: u32) {
     let (run, cell) = (run(replication), cell(replication));
     let of = RowOf { scenario: "small", cell: &cell, scheme: Some("CoCoA+ \u{fc}"), replication, seed: run.seed };
-    let RunTables { exchanges: Some(mut rows), series: Some(mut series) } = store.run_tables().expect("in memory")
+    let RunTables { exchanges: Some(mut rows), series: Some(mut series) } =
+        store.run_tables(run.id).expect("in memory")
     else {
         panic!("both are kept");
     };
@@ -97,7 +103,7 @@ fn types_values_and_nulls_are_read_in_every_row_group() {
     store.close().expect("it can be written");
     // The second campaign takes one run from the first.
     let store = open(directory.path());
-    assert!(store.taken(&run(1), |_| Some(())).is_some());
+    assert!(store.taken(run(1).id, |_| Some(())).is_some());
     keep(&store, 0, 3);
     let mut rows = store.run_rows();
     let cell = cell(0);

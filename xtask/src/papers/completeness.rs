@@ -25,6 +25,7 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
     match manifest.state {
         State::Complete => {}
         State::Running => bail!("these results are not complete: they go on, or were interrupted"),
+        State::Partial => bail!("these results are a part of the runs: merge all parts first"),
         State::Failed if gaps == Gaps::Stated => {}
         State::Failed => bail!("these results are not complete: {} runs failed", manifest.failures.len()),
     }

@@ -14,7 +14,7 @@ pub struct Named {
     /// Feature table row.
     pub features: Features,
     pub(super) source: Source,
-    pub(super) version: u32,
+    pub(super) version: Option<u32>,
 }
 
 /// A name, and how the algorithm is made.
@@ -56,8 +56,13 @@ impl fmt::Debug for Source {
 }
 
 impl Named {
-    pub(super) const fn fixed(name: &'static str, features: Features, make: fn() -> AnyController) -> Self {
-        Self { features, source: Source::Fixed { name, make }, version: 1 }
+    pub(super) const fn fixed(
+        name: &'static str,
+        features: Features,
+        make: fn() -> AnyController,
+        version: Option<u32>,
+    ) -> Self {
+        Self { features, source: Source::Fixed { name, make }, version }
     }
 
     /// Returns the name, in lower case with dashes.
@@ -66,19 +71,19 @@ impl Named {
         self.source.name()
     }
 
-    /// Returns the version of the algorithm.
+    /// Returns the version of the algorithm; `None` if it has none.
     ///
     /// A change of the algorithm's behaviour raises it: results kept on disk are reused for the
-    /// same version only.
+    /// same version only. Without a version they are reused by the same executable only.
     #[must_use]
-    pub const fn version(&self) -> u32 {
+    pub const fn version(&self) -> Option<u32> {
         self.version
     }
 
-    /// Sets the [version](Self::version) of the algorithm, otherwise 1.
+    /// Sets the [version](Self::version) of the algorithm.
     #[must_use]
     pub const fn with_version(mut self, version: u32) -> Self {
-        self.version = version;
+        self.version = Some(version);
         self
     }
 

@@ -21,7 +21,7 @@ impl Named {
         C::Peer: Send + Sync + 'static,
         C::Flight: Send + Sync + 'static,
     {
-        Self::fixed(name, features, || DynController::new(C::default()).into())
+        Self::fixed(name, features, || DynController::new(C::default()).into(), None)
     }
 
     /// As [`own`](Self::own), with [parameters](crate::parameters!) that can be set by name.
@@ -32,7 +32,7 @@ impl Named {
         C::Peer: Send + Sync + 'static,
         C::Flight: Send + Sync + 'static,
     {
-        Self::fixed(name, features, || DynController::with_parameters(C::default()).into())
+        Self::fixed(name, features, || DynController::with_parameters(C::default()).into(), None)
     }
 
     /// Names an algorithm that is defined at run time; `make` returns it with its defaults.
@@ -45,7 +45,7 @@ impl Named {
     /// let make = move || Cocoa { weak_k, ..Cocoa::default() }.into();
     /// let own = Named::from_fn(format!("cocoa-{weak_k}"), cocoa::draft03::FEATURES, make).with_version(2);
     /// let controllers = Controllers::with([own])?;
-    /// assert_eq!(controllers.by_name("cocoa-4")?.version(), 2);
+    /// assert_eq!(controllers.by_name("cocoa-4")?.version(), Some(2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -54,7 +54,7 @@ impl Named {
         features: Features,
         make: impl Fn() -> AnyController + Send + Sync + 'static,
     ) -> Self {
-        Self { features, source: Source::Shared { name: name.into(), make: Arc::new(make) }, version: 1 }
+        Self { features, source: Source::Shared { name: name.into(), make: Arc::new(make) }, version: None }
     }
 }
 

@@ -82,7 +82,7 @@ fn controllers_defined_at_run_time_belong_to_their_set() {
         |set: &Controllers, name: &str| TestDriver::new(&set.by_name(name).expect("its name").controller()).base();
     assert_eq!([rto(&old, "mine-1"), rto(&new, "mine-2"), rto(&old.clone(), "Mine_1")], [3_000, 5_000, 3_000]);
     assert!(old.by_name("mine-2").is_err() && Named::by_name("mine-1").is_err());
-    assert_eq!([&old, &new].map(|set| set.own()[0].version()), [1, 2]);
+    assert_eq!([&old, &new].map(|set| set.own()[0].version()), [Some(1), Some(2)]);
     let error = new.configured("mine-2:ack_timeout=x").expect_err("no time").to_string();
     assert!(error.starts_with("mine-2: `ack_timeout = x` is invalid; valid is 1ms to 60s."), "{error}");
     assert!(old == old.clone() && old != new && old != Controllers::new());

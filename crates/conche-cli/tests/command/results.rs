@@ -92,6 +92,11 @@ impl Campaign {
         command.args(args).output().expect("it starts")
     }
 
+    fn conche(&self, args: &[&str]) -> Output {
+        let output = Command::new(cargo_bin("conche")).current_dir(self.0.path()).args(args).output();
+        output.expect("it starts")
+    }
+
     fn succeeds(&self, args: &[&str]) -> Output {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
@@ -470,4 +475,114 @@ fn wireshark_reads_the_traced_packets() {
     let packets = dissected(&campaign.path("results/trace.pcapng"), &fields);
     assert!(packets.len() > 10 && packets.iter().all(|packet| packet[2..4].contains(&"10.0.0.2".to_owned())));
     assert!(packets.iter().any(|packet| packet[2] == "10.0.0.5" && packet[1] == "client[1]"), "responses on arrival");
+}
+
+const TABLES: [&str; 6] =
+    ["figures.ndjson", "small.txt", "runs.parquet", "exchanges.parquet", "series.parquet", "runs.ndjson"];
+
+fn tables(directory: &Path) -> Vec<Vec<u8>> {
+    TABLES.map(|name| fs::read(directory.join(name)).expect("a file")).into()
+}
+
+#[test]
+fn merged_parts_are_the_bytes_of_the_whole() {
+    let campaign = Campaign::new();
+    let options = ["--exchanges", "--series=500ms"];
+    campaign.succeeds(&[&options[..], &["-j", "1"]].concat());
+    let whole = tables(&campaign.path("results"));
+    for count in [1, 2, 5, 20] {
+        let parts: Vec<String> = (1..=count).map(|number| format!("part{number}of{count}")).collect();
+        // The last parts first: the order has no effect.
+        for (number, part) in parts.iter().enumerate().rev() {
+            let shard = format!("{}/{count}", number + 1);
+            let output = campaign
+                .conche(&[&["run", "scenario.toml", "--shard", &shard, "-o", part, "-j", "2"], &options[..]].concat());
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            assert!(output.stdout.is_empty() && stderr(&output).contains("`conche merge`"), "{}", stderr(&output));
+        }
+        let parts: Vec<&str> = parts.iter().rev().map(String::as_str).collect();
+        let merged = format!("merged{count}");
+        let output = campaign.conche(&[&["merge", "-o", &merged], &parts[..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let merged = tables(&campaign.path(&merged));
+        for (name, (one, other)) in TABLES.into_iter().zip(whole.iter().zip(&merged)) {
+            assert!(one == other, "{name}, {count} parts");
+        }
+    }
+    let manifest = fs::read_to_string(campaign.path("part1of2/manifest.json")).expect("a manifest");
+    assert!(manifest.contains("\"state\": \"partial\"") && manifest.contains("\"shard\": \"1/2\""), "{manifest}");
+}
+
+#[test]
+fn runs_of_a_plan_are_run_by_their_ids() {
+    let campaign = Campaign::new();
+    campaign.succeeds(&["--quiet"]);
+    let plan = campaign.conche(&["plan", "run", "scenario.toml"]);
+    let lines: Vec<&str> = std::str::from_utf8(&plan.stdout).expect("text").lines().collect();
+    assert_eq!(lines.len(), 12, "{lines:?}");
+    fs::write(campaign.path("ids"), lines[..5].join("\n")).expect("it can be written");
+    let output = campaign.conche(&["run", "scenario.toml", "--ids", "ids", "-o", "some"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let rest = campaign.conche(&["--json", "plan", "run", "scenario.toml", "-o", "some"]);
+    let rest = std::str::from_utf8(&rest.stdout).expect("text");
+    assert_eq!(rest.lines().count(), 7, "{rest}");
+    let incomplete = campaign.conche(&["merge", "some", "-o", "merged"]);
+    assert_eq!(incomplete.status.code(), Some(2));
+    assert!(stderr(&incomplete).contains("7 of 12 runs are in no part, such as small: "), "{}", stderr(&incomplete));
+    fs::write(campaign.path("rest"), rest).expect("it can be written");
+    let output = campaign.conche(&["run", "scenario.toml", "--ids", "rest", "-o", "others"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = campaign.conche(&["merge", "some", "others", "-o", "merged", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.stdout, campaign.file("figures.ndjson").as_bytes());
+}
+
+#[test]
+fn parts_that_do_not_belong_together_are_refused() {
+    let campaign = Campaign::new();
+    for (args, part) in [(&["--shard", "1/2"][..], "one"), (&["--shard", "2/2", "--runs", "3"], "other")] {
+        let output = campaign.conche(&[&["run", "scenario.toml", "-o", part], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let cases = [
+        (&["merge", "one", "other", "-o", "merged"][..], "with other options: `` and `--runs 3`"),
+        (&["merge", "nothing", "-o", "merged"], "is no result directory"),
+        (&["run", "scenario.toml", "--shard", "1/2"], "keep them with --output DIR"),
+        (&["run", "scenario.toml", "--shard", "3/2", "-o", "x"], "from 1/8 to 8/8"),
+        (
+            &["run", "scenario.toml", "--ids", "scenario.toml", "-o", "x"],
+            "scenario.toml, line 2: `schema` is no ID of a run",
+        ),
+        (&["run", "scenario.toml", "--ids", "missing", "-o", "x"], "cannot read missing"),
+    ];
+    for (args, problem) in cases {
+        let output = campaign.conche(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(problem), "{args:?}: {}", stderr(&output));
+    }
+    let plan = campaign.conche(&["plan", "run", "scenario.toml", "--seed", "9"]);
+    fs::write(campaign.path("ids"), plan.stdout).expect("it can be written");
+    let output = campaign.conche(&["run", "scenario.toml", "--ids", "ids", "-o", "x"]);
+    assert!(stderr(&output).contains("use the other options of `conche plan` here"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_merged_comparison_is_that_of_the_whole() {
+    let primary = "metric = \"throughput\"";
+    let campaign = Campaign::of(&SCENARIO.replace(primary, &format!("{primary}\nprimary = true")));
+    let compare = ["compare", "scenario.toml", "--controllers", "default,cocoa", "--runs", "2"];
+    let run = |args: &[&str]| {
+        let output = campaign.conche(&[&compare[..], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        output
+    };
+    let whole = run(&["-o", "whole"]);
+    run(&["--shard", "1/2", "-o", "one"]);
+    run(&["--shard", "2/2", "-o", "two"]);
+    let merged = campaign.conche(&["merge", "one", "two", "-o", "merged"]);
+    assert_eq!(merged.stdout, whole.stdout, "{}", stderr(&merged));
+    for name in ["comparison.ndjson", "comparison.txt", "figures.ndjson", "runs.parquet", "runs.ndjson"] {
+        let [one, other] = ["whole", "merged"].map(|of| fs::read(campaign.path(of).join(name)).expect("a file"));
+        assert!(one == other, "{name}");
+    }
 }

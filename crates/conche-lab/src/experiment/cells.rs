@@ -2,7 +2,9 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use conche_proto::cc::any::Named;
 
 use super::storage;
 use crate::campaign::{self, CellId, Kept, Replication, RunResult, RunTables};
@@ -116,6 +118,12 @@ impl<'a> View<'a> {
     }
 }
 
+/// Returns the SHA-256 of the running executable.
+fn executable() -> &'static str {
+    static HASH: LazyLock<String> = LazyLock::new(|| conche_results::executable().unwrap_or_default());
+    &HASH
+}
+
 fn metric_key(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
     let place = |name: &String| cell.scenario.traffic.iter().position(|traffic| traffic.name == *name);
     (value.metric.clone(), value.traffic.as_ref().and_then(place))
@@ -129,6 +137,19 @@ impl campaign::RunnableCell for CellRuns {
         let Cell { part, labels, mix, schemes, .. } = &self.cell;
         let axes = labels.iter().map(|label| (label.axis.clone(), label.point.clone())).collect();
         CellId { part: part.clone(), axes, mix: mix.clone(), schemes: schemes.clone() }
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        let scenario = &self.cell.scenario;
+        let of_schemes = self.cell.schemes.iter().filter_map(|name| Some(&scenario.scheme(name)?.controller));
+        let of_traffic = scenario.traffic.iter().filter_map(|traffic| traffic.controller.as_ref());
+        let named = of_schemes.chain(of_traffic).filter_map(|name| name.named(&scenario.controllers));
+        let version = |named: &Named| named.version().map_or_else(|| executable().to_owned(), |of| of.to_string());
+        let versions = named.map(|named| (named.name().to_owned(), version(named)));
+        let mut versions: Vec<_> = versions.collect();
+        versions.sort_unstable();
+        versions.dedup();
+        versions
     }
 
     fn name(&self) -> String {

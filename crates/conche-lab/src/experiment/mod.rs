@@ -12,10 +12,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use conche_netsim::wired::Topology;
-use conche_results::{Axis, Origin, fingerprint};
+use conche_results::{Axis, CellId, Origin, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::campaign::{self, Completion, ExperimentError, Replication, RunOptions, Watch};
+use crate::campaign::{self, Completion, ExperimentError, PlannedRun, Replication, RunOptions, RunnableCell, Watch};
 use crate::comparison::CellComparison;
 use crate::scenario::{Cell, Controllers, Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use crate::stats::Interval;
@@ -50,6 +50,14 @@ pub struct Measured {
     pub cells: Vec<CellComparison>,
     /// How the campaign ended.
     pub completion: Completion,
+}
+
+impl Measured {
+    /// A part of the runs has no values.
+    #[must_use]
+    pub fn of_part(completion: Completion) -> Self {
+        Self { values: Vec::new(), cells: Vec::new(), completion }
+    }
 }
 
 impl Experiment {
@@ -208,16 +216,46 @@ impl Experiment {
         Some(format!("{}, replication 0, seed {seed}", cell.row(None, &cell.schemes.join("+"))))
     }
 
+    fn cells(&self) -> Vec<CellRuns> {
+        let routes = Arc::default();
+        let cells = self.document.cells().iter().map(|cell| CellRuns::new(cell.clone(), Arc::clone(&routes)));
+        cells.collect()
+    }
+
+    /// Returns all runs, by cell and replication.
+    #[must_use]
+    pub fn plan(&self) -> Vec<PlannedRun> {
+        campaign::plan(&self.cells(), &self.origin())
+    }
+
+    /// Returns the cells of the plan, and their names, such as `cocoa/20`.
+    #[must_use]
+    pub fn planned_cells(&self) -> Vec<(CellId, String)> {
+        self.cells().iter().map(|cell| (cell.id(), cell.name())).collect()
+    }
+
+    /// Runs a part of the plan, for its runs in the store.
+    ///
+    /// # Errors
+    /// If it cannot run.
+    pub fn run(
+        &self,
+        part: &[PlannedRun],
+        options: RunOptions<'_>,
+        watch: Watch<'_>,
+    ) -> Result<Completion, ExperimentError> {
+        let (_, completion) = campaign::run(&self.cells(), &self.origin(), part, options, watch)?;
+        Ok(completion)
+    }
+
     /// Runs the experiment; failed runs contribute no values.
     ///
     /// # Errors
     /// If it cannot run.
     pub fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<Measured, ExperimentError> {
-        let scenario = self.scenario();
-        let routes = Arc::default();
-        let cells = self.document.cells().iter().map(|cell| CellRuns::new(cell.clone(), Arc::clone(&routes)));
-        let cells: Vec<CellRuns> = cells.collect();
-        let (outcomes, completion) = campaign::run(&cells, &self.origin(), options, watch)?;
+        let (scenario, cells, origin) = (self.scenario(), self.cells(), self.origin());
+        let runs = campaign::plan(&cells, &origin);
+        let (outcomes, completion) = campaign::run(&cells, &origin, &runs, options, watch)?;
         if let Some(store) = options.store {
             let mut rows = store.run_rows();
             let mut runs = cells.iter().zip(&outcomes);

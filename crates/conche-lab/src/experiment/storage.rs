@@ -12,7 +12,7 @@ use conche_results::{
 };
 
 use super::cells::{CellRuns, MetricIndex, Samples, View};
-use crate::campaign::{Replication, RunnableCell, seed_of};
+use crate::campaign::{Replication, RunnableCell, seeds};
 use crate::metrics::statistic;
 use crate::scenario::{self, AtLeastOne, Endpoint, Nodes, Security, Value};
 use crate::trial::{Flow, Point, Record, Sampling, Selection};
@@ -39,8 +39,7 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
 
 pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option<Samples>]) -> io::Result<()> {
     let (scenario, cell) = (&runs.cell.scenario, runs.id());
-    for (replication, outcome) in (0..).zip(outcomes) {
-        let seed = seed_of(scenario.seed, replication);
+    for ((replication, outcome), seed) in (0..).zip(outcomes).zip(seeds(scenario.seed)) {
         let Some(outcome) = outcome else { continue };
         for view in runs.views() {
             let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: Some(view.scheme), replication, seed };

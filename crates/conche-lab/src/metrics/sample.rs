@@ -57,7 +57,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
         }
         Metric::Unnecessary => {
             let of_flow = |flow: &Flow| flow.exchanges.iter().map(|exchange| u64::from(exchange.unnecessary)).sum();
-            Sample::Each(flows().map(of_flow).collect(), 1.0)
+            Sample::each(flows().map(of_flow), 1.0)
         }
         Metric::WastedShare => {
             let wasted = |exchange: &Exchange| {
@@ -116,7 +116,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             let repeated = exchanges().map(|exchange| u64::from(exchange.transmissions.saturating_sub(1)));
             quotient(repeated.sum::<u64>() as f64, copies as f64)
         }
-        Metric::Hops => Sample::Each(flows().map(|flow| flow.hops.into()).collect(), 1.0),
+        Metric::Hops => Sample::each(flows().map(|flow| flow.hops.into()), 1.0),
         Metric::StandingQueue { link, above } => {
             let queues = run.queues.iter().filter(|queue| queue.link == *link && queue.above == above.0);
             seconds(queues.map(|queue| queue.longest.as_nanos()))
@@ -134,7 +134,7 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             jain_index(&shares).map_or(Sample::None, Sample::One)
         }
         Metric::Settling { share } => settling(run, of, *share),
-        Metric::FlowSuccesses => Sample::Each(flows().map(|flow| flow.tally.answered).collect(), 1.0),
+        Metric::FlowSuccesses => Sample::each(flows().map(|flow| flow.tally.answered), 1.0),
         Metric::Classes(classes) => classed(classes, &sample(&classes.of, run, of, endpoints)),
         Metric::Done(windows) => successes_over_time(run, of, *windows, false),
         Metric::DoneUntil(windows) => successes_over_time(run, of, *windows, true),
@@ -175,7 +175,7 @@ fn requested<'a>(flows: impl Iterator<Item = &'a Flow>, count: fn(&Tally) -> u64
 }
 
 fn seconds(nanos: impl Iterator<Item = u128>) -> Sample {
-    Sample::Each(nanos.map(|nanos| u64::try_from(nanos).unwrap_or(u64::MAX)).collect(), NANOS_PER_SECOND)
+    Sample::each(nanos.map(|nanos| u64::try_from(nanos).unwrap_or(u64::MAX)), NANOS_PER_SECOND)
 }
 
 fn quotient(above: f64, below: f64) -> Sample {
@@ -287,7 +287,7 @@ fn received_sample(received: Received, run: &Record, of: Selection) -> Sample {
             // Thousandths of a bit per second: not negative, below 2^53 up to 9 Tbit/s.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let thousandths = |flow: &Flow| (1e3 * number(flow) * bits(flow) / seconds).round() as u64;
-            Sample::Each(flows.iter().map(|flow| thousandths(flow)).collect(), 1e3)
+            Sample::each(flows.iter().map(|flow| thousandths(flow)), 1e3)
         }
         Received::GoodputOverTime { window, hops } => {
             let Some(flow) = flows.iter().find(|flow| flow.hops == hops) else { return Sample::None };
@@ -395,7 +395,7 @@ fn transfer_sample(transferred: Transferred, run: &Record, of: Selection) -> Sam
         }
         Transferred::RouteHops => {
             let lengths = flows().filter_map(|flow| flow.transfer.as_ref()).flat_map(|transfer| &transfer.routes);
-            Sample::Each(lengths.map(|hops| u64::from(*hops)).collect(), 1.0)
+            Sample::each(lengths.map(|hops| u64::from(*hops)), 1.0)
         }
         Transferred::GivenUp => share(run.given_up as f64, run.handed_over as f64),
     }
@@ -454,7 +454,7 @@ mod tests {
         let run = Record { flows: vec![flow(received), flow(Vec::new())], ..Record::default() };
         let all = Selection { scheme: 0, traffic: None };
         let second = 1_000_000_000;
-        assert_eq!(observed_sample(Observed::Age, &run, all), Sample::Each(vec![13 * second, 3 * second], 1e9));
+        assert_eq!(observed_sample(Observed::Age, &run, all), Sample::Each(vec![3 * second, 13 * second], 1e9));
         assert_eq!(observed_sample(Observed::Known, &run, all), Sample::Ratio(200.0, 7.0), "2 of 3, and none of 4");
     }
 }

@@ -1,6 +1,5 @@
 //! The host on a node, and its application.
 
-use std::hint::black_box;
 use std::time::Duration;
 
 use conche_netsim::host::{Host, Port, Received};
@@ -145,13 +144,6 @@ impl node::Application for Application {
     fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
         if let Some(requester) = &mut self.requester {
             requester.connected(ctx, peer, is_open);
-        }
-    }
-
-    fn prefetch(&self) {
-        black_box((self.publisher.is_some(), self.timeouts.is_some()));
-        if let Some(requester) = &self.requester {
-            requester.prefetch();
         }
     }
 

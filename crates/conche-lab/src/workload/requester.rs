@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
-use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -166,14 +165,6 @@ impl Requester {
     #[must_use]
     pub fn into_flows(self) -> Vec<FlowState> {
         self.flows
-    }
-
-    pub(super) fn prefetch(&self) {
-        black_box(self.open.one.is_some());
-        if let Some(FlowState { tally, exchanges, due, .. }) = self.flows.first() {
-            let last = exchanges.last().map(|exchange| exchange.answered);
-            black_box((tally.generated, due.len(), last));
-        }
     }
 
     pub(super) fn start(&mut self, ctx: &mut Context<'_>) {

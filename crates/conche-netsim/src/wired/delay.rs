@@ -1,6 +1,5 @@
 //! Jitter: the random part of a link's delay.
 
-use std::hint::black_box;
 use std::time::Duration;
 
 use crate::Instant;
@@ -89,10 +88,6 @@ pub(super) struct DelayState {
 impl DelayState {
     pub(super) fn new(stream: Stream) -> Self {
         Self { stream, last_arrival: Instant::ZERO }
-    }
-
-    pub(super) fn prefetch(&self) {
-        black_box(self.last_arrival);
     }
 
     pub(super) fn arrival(&mut self, departure: Instant, constant: Duration, jitter: &Jitter) -> Instant {

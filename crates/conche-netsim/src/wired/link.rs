@@ -1,6 +1,5 @@
 //! A unidirectional link.
 
-use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -183,13 +182,6 @@ impl Link {
 }
 
 impl Wire {
-    /// Reads each cache line that a frame needs.
-    pub(super) fn prefetch(&self) {
-        self.line.loss.prefetch();
-        self.line.delay.prefetch();
-        black_box((self.line.rates.is_some(), self.backlog.is_empty()));
-    }
-
     pub(super) fn line(&mut self) -> &mut Line {
         &mut self.line
     }

@@ -1,6 +1,5 @@
 //! Loss on the wire: none, independent, or in bursts.
 
-use std::hint::black_box;
 use std::time::Duration;
 
 use super::delay::Distribution;
@@ -117,10 +116,6 @@ impl LossProcess {
 impl LossState {
     pub(super) fn new(stream: Stream, sojourns: Stream) -> Self {
         Self { bad: false, stream, sojourns, until: None }
-    }
-
-    pub(super) fn prefetch(&self) {
-        black_box(self.bad);
     }
 
     pub(super) fn next_is_lost(&mut self, model: &Loss, at: Instant) -> bool {

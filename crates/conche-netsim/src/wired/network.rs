@@ -1,6 +1,7 @@
 //! Forwards packets from link to link to their destination.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hint::black_box;
 
 use super::buffer::LinkAction;
 use super::change_error::ChangeError;
@@ -97,19 +98,12 @@ impl Network {
         }
     }
 
-    pub(crate) fn next_link(&self, at: NodeId, to: NodeId) -> Option<LinkId> {
-        self.routes[at.index()].to(to)
-    }
-
-    /// Returns the link of a node with a single one.
-    pub(crate) fn only_link(&self, node: NodeId) -> Option<LinkId> {
-        if let Route::Always(id) = self.routes[node.index()] { Some(id) } else { None }
-    }
-
-    /// Returns whether a link leads to a node at once.
-    pub(crate) fn reaches(&self, link: LinkId, to: NodeId) -> bool {
-        let link = &self.links[link.index()];
-        matches!(link.kind, Kind::Transparent) && link.to == to
+    pub(crate) fn reaches(&self, at: NodeId, to: NodeId) -> bool {
+        let over_link = || {
+            let link = &self.links[self.routes[at.index()].to(to)?.index()];
+            Some(matches!(link.kind, Kind::Transparent) && link.to == to)
+        };
+        at == to || over_link().unwrap_or(false)
     }
 
     pub(crate) fn has_path(&self, from: NodeId, to: NodeId) -> bool {
@@ -125,9 +119,9 @@ impl Network {
         at == to
     }
 
-    pub(crate) fn prefetch(&self, link: LinkId) {
-        if let Kind::Wire(wire) = &self.links[link.index()].kind {
-            wire.prefetch();
+    pub(crate) fn prefetch(&self, node: NodeId) {
+        if let Route::Always(id) = self.routes[node.index()] {
+            black_box(self.links[id.index()].up);
         }
     }
 

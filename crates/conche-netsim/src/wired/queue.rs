@@ -86,10 +86,6 @@ impl Backlog {
         Self { queue, frames: VecDeque::new(), bytes: 0 }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     /// Returns `None` if the queue is full. A frame that departs now takes no room.
     pub(super) fn accept(&mut self, now: Instant, bytes: u32, service_nanos: u64) -> Option<Instant> {
         self.forget_departed(now);

@@ -88,6 +88,11 @@ fn state(results: &Results, html: &mut Html) {
     };
     match manifest.state {
         State::Complete => {}
+        State::Partial => {
+            let shard = manifest.shard.as_deref().unwrap_or_default();
+            html.raw("<p class=warning>These are the runs of a part, ").text(shard);
+            html.raw("; <code>conche merge</code> makes results of all parts.</p>\n");
+        }
         State::Running => {
             html.raw("<p class=warning>The runs are not over, or were interrupted. ");
             for study in &results.studies {

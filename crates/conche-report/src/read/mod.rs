@@ -108,6 +108,17 @@ impl Results {
     }
 }
 
+/// Reads the manifest, and the scenarios without the options that they were run with.
+///
+/// # Errors
+/// If a file is missing or invalid.
+pub fn read_experiments(directory: &Path, controllers: &Controllers) -> Result<(Manifest, Vec<Experiment>), ReadError> {
+    let manifest = read_manifest(directory)?;
+    let read = manifest.scenarios.iter().filter_map(|about| experiment(directory, about, controllers).transpose());
+    let experiments = read.collect::<Result<_, _>>()?;
+    Ok((manifest, experiments))
+}
+
 /// Reads the scenario as run; the built-in one for a paper without a copy.
 fn experiment(directory: &Path, about: &Scenario, controllers: &Controllers) -> Result<Option<Experiment>, ReadError> {
     let Some(file) = &about.file else {

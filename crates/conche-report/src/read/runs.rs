@@ -67,7 +67,7 @@ pub(super) fn read(directory: &Path, studies: &mut [Study]) -> Result<(), ReadEr
         if let Some(place) = line.series.as_deref().filter(|_| line.replication == 0) {
             // A later line of a run counts.
             study.series.retain(|known| known.cell != *line.cell);
-            match series::read(directory, place, &line.cell) {
+            match series::read(directory, line.id, place, &line.cell) {
                 Ok(run) => study.series.push(run),
                 // The report does without a file that was removed.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}

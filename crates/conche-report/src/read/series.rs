@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 
-use conche_results::{CellId, read_series};
+use conche_results::{CellId, RunId, read_series};
 
 use crate::series::{Line, Of, RunSeries, whole};
 
@@ -18,10 +18,10 @@ const INTERVAL_S: f64 = 1.0;
 /// Quantity, scheme, subject and peer.
 type Key = (String, Option<String>, String, Option<String>);
 
-pub(super) fn read(directory: &Path, place: &[u64], cell: &CellId) -> io::Result<RunSeries> {
+pub(super) fn read(directory: &Path, run: RunId, place: &[u64], cell: &CellId) -> io::Result<RunSeries> {
     let mut lines: HashMap<Key, Vec<(f64, f64)>> = HashMap::new();
     let mut end_s = 0.0_f64;
-    read_series(directory, place, |point| {
+    read_series(directory, run, place, |point| {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let key = (point.quantity.to_owned(), owned(point.scheme), point.subject.to_owned(), owned(point.peer));
         if point.time_s.is_finite() && point.value.is_finite() {

@@ -11,7 +11,7 @@ use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::to_ndjson;
 use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Better, Controllers, Purpose, Scenario, Value, matches_any};
-use conche_results::{Begin, CellId, Origin, Program, RowOf, Run, SeriesRow, Store};
+use conche_results::{Begin, CellHash, CellId, Origin, Program, RowOf, Run, SeriesRow, Store};
 
 /// Writes all values of these papers' scenarios, and runs.
 pub fn write(directory: &Path, papers: &[&str]) {
@@ -182,7 +182,10 @@ pub fn series(directory: &Path, scenario: &str, clients: u32) {
         program: Program::default(),
         command: vec!["conche".to_owned()],
         options: String::new(),
+        effort: serde_json::Value::Null,
+        shard: None,
         threads: 1,
+        plan: Vec::new(),
         origins: std::slice::from_ref(&origin),
         with_exchanges: false,
         series: Some(Duration::from_secs(1)),
@@ -192,7 +195,8 @@ pub fn series(directory: &Path, scenario: &str, clients: u32) {
     for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
         let cell = CellId { schemes: vec![scheme.to_owned()], ..CellId::default() };
         let (replication, seed) = (0, conche_lab::campaign::seed_of(1, 0));
-        let mut tables = store.run_tables().expect("tables");
+        let id = CellHash::new("small", "", &cell, &[]).run(replication, seed);
+        let mut tables = store.run_tables(id).expect("tables");
         let rows = tables.series.as_mut().expect("series");
         let of = RowOf { scenario: "small", cell: &cell, scheme: Some(scheme), replication, seed };
         let names: Vec<String> = (1..=clients).map(|client| format!("client{client}")).collect();
@@ -205,7 +209,7 @@ pub fn series(directory: &Path, scenario: &str, clients: u32) {
         push(3.0, "wire", None, "queue_packets", 7.0);
         push(9.0, "client1", Some("server"), "rto_s", 31.0);
         let settings = String::new();
-        let run = Run { scenario: "small".to_owned(), settings, cell: cell.clone(), replication, seed };
+        let run = Run { id, scenario: "small".to_owned(), settings, cell: cell.clone(), replication, seed };
         store.keep(&run, 1, tables, &[]);
     }
     store.close().expect("written");

@@ -1,5 +1,6 @@
 //! Files that are complete, truncated, continued, damaged.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::origin::{Axis, Labels};
 use crate::tables::About;
-use crate::{CellId, ExchangeRow, ExchangeRows, Origin, RowOf};
+use crate::{CellHash, CellId, ExchangeRow, ExchangeRows, Origin, RowOf};
 
 const ABOUT: About<'_> = About { version: "0.1.0", options: "--quick" };
 
@@ -45,9 +46,15 @@ impl Fixture {
     }
 }
 
-fn run(replication: u32) -> Run {
-    let (scenario, seed) = ("small".to_owned(), u64::MAX);
-    Run { scenario, settings: String::new(), cell: CellId::default(), replication, seed }
+fn run(replication: u32) -> RunId {
+    CellHash::new("small", "", &CellId::default(), &[]).run(replication, u64::MAX)
+}
+
+fn close(exchanges: &RunTable, runs: &[(u32, &Vec<u64>)]) -> HashMap<RunId, Vec<u64>> {
+    let runs: Vec<_> = runs.iter().map(|(replication, place)| (run(*replication), (*place).clone())).collect();
+    let places = exchanges.write_in_order(&runs, runs.len()).expect("it can be written");
+    exchanges.replace().expect("it can be replaced");
+    places
 }
 
 fn append(exchanges: &RunTable, replication: u32) -> Vec<u64> {
@@ -69,7 +76,7 @@ fn append(exchanges: &RunTable, replication: u32) -> Vec<u64> {
         };
         rows.push(&row).expect("values of the columns");
     }
-    exchanges.write(&run(replication), rows.written()).expect("it can be written")
+    exchanges.write(rows.written(run(replication))).expect("it can be written")
 }
 
 fn rows_of(replications: &[i32]) -> Vec<(Field, Field)> {
@@ -85,18 +92,44 @@ fn a_file_continues_after_its_footer_or_without_one() {
     for is_closed in [true, false] {
         let fixture = Fixture::new();
         let exchanges = fixture.open();
-        let places = [0, 1, 2].map(|replication| append(&exchanges, replication));
+        let mut places = [2, 0, 1].map(|replication| append(&exchanges, replication));
         if is_closed {
-            exchanges.close().expect("it can be written");
+            let moved = close(&exchanges, &[(0, &places[1]), (1, &places[2]), (2, &places[0])]);
             assert_eq!(fixture.read(), rows_of(&[0, 1, 2]));
+            places = [2, 0, 1].map(|replication| moved[&run(replication)].clone());
         }
         let exchanges = fixture.open();
-        exchanges.keep(&run(2), exchanges.find(&places[2]).expect("it is there"));
-        append(&exchanges, 3);
-        exchanges.keep(&run(0), exchanges.find(&places[0]).expect("it is there"));
-        exchanges.close().expect("it can be written");
-        assert_eq!(fixture.read(), rows_of(&[0, 2, 3]), "closed: {is_closed}, in the order of replications");
+        let new = append(&exchanges, 3);
+        close(&exchanges, &[(0, &places[1]), (2, &places[0]), (3, &new)]);
+        assert_eq!(fixture.read(), rows_of(&[0, 2, 3]), "closed: {is_closed}");
     }
+}
+
+#[test]
+fn the_order_of_writing_has_no_effect_on_the_file() {
+    let files = [[0, 1, 2], [2, 0, 1]].map(|order| {
+        let fixture = Fixture::new();
+        let exchanges = fixture.open();
+        let places: BTreeMap<u32, Vec<u64>> =
+            order.into_iter().map(|replication| (replication, append(&exchanges, replication))).collect();
+        let runs: Vec<(u32, &Vec<u64>)> = places.iter().map(|(replication, place)| (*replication, place)).collect();
+        close(&exchanges, &runs);
+        fs::read(&fixture.path).expect("it is there")
+    });
+    assert!(files[0] == files[1]);
+}
+
+#[test]
+fn rows_are_imported_from_another_table() {
+    let (from, to) = (Fixture::new(), Fixture::new());
+    let (there, here) = (from.open(), to.open());
+    append(&there, 0);
+    let place = append(&there, 1);
+    let own = append(&here, 0);
+    assert_eq!(here.import(&there, run(0), &place).expect("readable"), None, "another run is there");
+    let imported = here.import(&there, run(1), &place).expect("readable").expect("it is there");
+    close(&here, &[(0, &own), (1, &imported)]);
+    assert_eq!(to.read(), rows_of(&[0, 1]));
 }
 
 #[test]
@@ -104,9 +137,9 @@ fn a_file_without_exchanges_has_the_columns() {
     let fixture = Fixture::new();
     let exchanges = fixture.open();
     let rows = ExchangeRows::new(exchanges.shape().clone());
-    let place = exchanges.write(&run(0), rows.written()).expect("it can be written");
-    assert_eq!(exchanges.find(&place).map(|groups| groups.len()), Some(0));
-    exchanges.close().expect("it can be written");
+    let place = exchanges.write(rows.written(run(0))).expect("it can be written");
+    assert!(exchanges.has(run(0), &place));
+    close(&exchanges, &[(0, &place)]);
     let file = SerializedFileReader::new(File::open(&fixture.path).expect("it is there")).expect("a Parquet file");
     let columns: Vec<_> = file.metadata().file_metadata().schema_descr().columns().to_vec();
     assert_eq!(columns.first().map(|column| column.name().to_owned()).as_deref(), Some("scenario"));
@@ -119,15 +152,15 @@ fn a_run_that_is_not_at_its_place_is_not_found() {
     let exchanges = fixture.open();
     let place = append(&exchanges, 0);
     let whole = fs::read(&fixture.path).expect("it is there");
-    assert!(exchanges.find(&place).is_some());
-    for wrong in [&[] as &[u64], &[4], &[4, 1], &[u64::MAX, 1], &[5, place[1]], &[4, place[1] - 1], &[0, 4, 1]] {
-        assert!(exchanges.find(wrong).is_none(), "{wrong:?}");
+    assert!(exchanges.has(run(0), &place) && !exchanges.has(run(1), &place));
+    for wrong in [&[] as &[u64], &[4], &[4, 1], &[u64::MAX, 1], &[5, place[1]], &[4, place[1] - 1]] {
+        assert!(!exchanges.has(run(0), wrong), "{wrong:?}");
     }
     for length in [4, whole.len() / 2, whole.len() - 1] {
         fs::write(&fixture.path, &whole[..length]).expect("it can be written");
-        assert!(fixture.open().find(&place).is_none(), "{length} bytes");
+        assert!(!fixture.open().has(run(0), &place), "{length} bytes");
     }
     fs::write(&fixture.path, &whole).expect("it can be written");
     let other = RunTable::open(&fixture.path, Shape::exchanges(&[], &ABOUT)).expect("it can be opened");
-    assert!(other.find(&place).is_none(), "the table has no axis");
+    assert!(!other.has(run(0), &place), "the table has no axis");
 }
