@@ -418,8 +418,11 @@ def test_any_byte_is_a_code() -> None:
 
 
 SERVER = """
-import asyncio
+import asyncio, signal
 from conche.aio import Server
+
+# A background job of a shell ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def main():
     server = Server("127.0.0.1:0")

@@ -1,6 +1,7 @@
 //! `conche compare [PAPER|NETWORK|SCENARIO.toml]...`: runs controllers over all cells and ranks
 //! them by regret.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use anyhow::Context;
@@ -112,7 +113,7 @@ fn of_sources(sources: &[Source], options: &Options, controllers: &Controllers) 
     if sources.is_empty() {
         return PAPERS.iter().map(|paper| options.checked(paper.experiment(controllers))).collect();
     }
-    let mut experiments: Vec<Experiment> = Vec::new();
+    let (mut experiments, mut files): (Vec<Experiment>, HashSet<String>) = Default::default();
     for source in sources {
         let of_source = match source {
             Source::Paper(paper) => vec![options.checked(paper.experiment(controllers))?],
@@ -125,11 +126,19 @@ fn of_sources(sources: &[Source], options: &Options, controllers: &Controllers) 
         };
         for experiment in of_source {
             let name = experiment.name();
-            if experiments.iter().any(|known| known.name() == name) {
-                let problem = format!("two scenarios are called `{name}`; results could not be told apart");
+            let (is_file, is_known) =
+                (matches!(source, Source::File(_)), experiments.iter().any(|of| of.name() == name));
+            if is_known && (is_file || files.contains(name)) {
+                let problem = format!("two scenarios are called `{name}`: give one another `name`");
                 return Err(UsageError(problem).into());
             }
-            experiments.push(experiment);
+            if is_file {
+                files.insert(name.to_owned());
+            }
+            // `networks` may precede one of them.
+            if !is_known {
+                experiments.push(experiment);
+            }
         }
     }
     Ok(experiments)
