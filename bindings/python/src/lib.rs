@@ -4,8 +4,10 @@
 //! | module | for |
 //! |---|---|
 //! | [`aio`] | `conche.aio`: client and server for asyncio |
+//! | [`lab`] | experiments and their results |
 
 mod aio;
+mod lab;
 
 use pyo3::prelude::*;
 
@@ -13,5 +15,6 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _conche(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    aio::register(module)
+    aio::register(module)?;
+    lab::register(module)
 }

@@ -208,7 +208,7 @@ impl Options {
         store: Option<&Store>,
         bar: &ProgressBar,
     ) -> anyhow::Result<CompletedExperiment> {
-        let options = RunOptions { jobs: self.jobs, store, only_stored: None };
+        let options = RunOptions { jobs: self.jobs, store, ..RunOptions::default() };
         CompletedExperiment::measure(experiment, part, options, bar)
     }
 

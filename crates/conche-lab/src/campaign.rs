@@ -11,6 +11,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
@@ -35,6 +36,15 @@ pub struct RunOptions<'a> {
     pub store: Option<&'a Store>,
     /// Uses only runs of the store: others fail, as these failures state.
     pub only_stored: Option<&'a [Failure]>,
+    /// Once true, no further run begins, and the campaign ends with [`ExperimentError::Cancelled`];
+    /// runs in progress end first, and the store keeps them.
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+impl RunOptions<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
 }
 
 /// A run of a plan.
@@ -194,6 +204,9 @@ pub enum ExperimentError {
     /// The system refuses threads.
     #[error("cannot start the worker threads: {0}")]
     Threads(String),
+    /// [`RunOptions::cancel`] has become true.
+    #[error("the experiment was cancelled")]
+    Cancelled,
 }
 
 enum RunError<E> {
@@ -276,7 +289,7 @@ pub fn plan<C: RunnableCell>(cells: &[C], origin: &Origin) -> Vec<PlannedRun> {
 /// Runs these runs of the cells.
 ///
 /// # Errors
-/// If threads cannot start.
+/// If threads cannot start, or it is cancelled.
 pub fn run<C: RunnableCell>(
     cells: &[C],
     origin: &Origin,
@@ -317,7 +330,11 @@ pub fn run<C: RunnableCell>(
         watch(*progress);
         (planned, ran)
     };
-    let mut all: Vec<_> = threads(options)?.install(|| runs.into_iter().par_bridge().map(one).collect());
+    let begun = runs.into_iter().take_while(|_| !options.is_cancelled());
+    let mut all: Vec<_> = threads(options)?.install(|| begun.par_bridge().map(one).collect());
+    if options.is_cancelled() {
+        return Err(ExperimentError::Cancelled);
+    }
     all.sort_unstable_by_key(|(run, _)| (run.cell, run.replication.index));
     let (_, mut completion) = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let none = |cell: &C| (0..cell.replications()).map(|_| None).collect();

@@ -6,7 +6,7 @@ use std::io;
 use conche_results::AxisValue;
 use conche_results::comparison::rounded;
 use conche_scenario::Unit;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::stats::Interval;
 
@@ -43,7 +43,8 @@ pub struct MeasuredValue {
 }
 
 /// The position of a value in the experiment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Position {
     /// Part of the scenario.
     pub part: Option<String>,

@@ -1,6 +1,6 @@
 """The extension module: internals of the package, which may change at any time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TypedDict, final
 
@@ -162,3 +162,66 @@ class Call:
 RouteParts = tuple[str, list[tuple[int, int]], Notifier | None, list[tuple[str, str]], bool]
 
 def serve(queue: Queue, address: str, settings: ServerSettings, routes: Sequence[RouteParts]) -> tuple[int, int]: ...
+
+class ScenarioError(ValueError):
+    """A scenario, or a change to it, is invalid. The text names the place and the expected form."""
+
+class RunFailure(RuntimeError):
+    """All runs of an experiment failed. The text has the reason of the first."""
+
+class RunOptions(TypedDict):
+    jobs: int | None
+    exchanges: bool
+    series: float | None
+    overwrite: bool
+
+@final
+class Scenario:
+    name: str
+    title: str
+    text: str
+    options: str
+
+    @staticmethod
+    def read(text: str, file: PathLike[str] | None = None) -> Scenario: ...
+    @staticmethod
+    def toml(json: str) -> str: ...
+    @staticmethod
+    def named(name: str) -> Scenario | None: ...
+    @staticmethod
+    def names() -> tuple[list[str], list[str]]: ...
+    def set(self, path: str, value: str) -> Scenario: ...
+    def only(self, axis: str, labels: list[str]) -> Scenario: ...
+    def controllers(self, names: list[str]) -> Scenario: ...
+    def quick(self) -> Scenario: ...
+    def replications(self, number: int) -> Scenario: ...
+    def seed(self, seed: int) -> Scenario: ...
+    def plan(self) -> list[tuple[str, str, int, int, int]]: ...
+    def run(
+        self,
+        directory: PathLike[str],
+        options: RunOptions,
+        progress: Callable[[int, int], object] | None,
+    ) -> tuple[int, int, list[str]]: ...
+
+@final
+class ArrowTable:
+    columns: list[str]
+    length: int
+
+    @staticmethod
+    def parquet(file: PathLike[str]) -> ArrowTable: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+@final
+class Stored:
+    names: list[str]
+
+    @staticmethod
+    def read(directory: PathLike[str]) -> Stored: ...
+    def failures(self) -> list[tuple[str, str, int, int, str]]: ...
+    def values(self) -> ArrowTable: ...
+    def claims(self) -> ArrowTable: ...
+    def first(self, count: int) -> tuple[list[tuple[str, str, float, tuple[float, float] | None, str]], int]: ...
+    def figure(self, column: str, only: list[tuple[str, list[str]]]) -> str: ...
+    def html(self) -> str: ...

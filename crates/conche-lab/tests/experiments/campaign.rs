@@ -1,7 +1,8 @@
 //! Failing and continued campaigns.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use conche_lab::campaign::{
     CellId, Completion, ExperimentError, Failure, Kept, Outcomes, Part, PlannedRun, Replication, RunOptions, RunResult,
@@ -95,6 +96,19 @@ fn store(directory: &Path) -> Store {
         overwrites: false,
     };
     Store::open(begin).expect("it can be opened").0
+}
+
+#[test]
+fn a_cancelled_campaign_begins_no_further_run_and_keeps_the_others() {
+    let (directory, cancel) = (tempfile::tempdir().expect("a directory"), AtomicBool::new(false));
+    let (cells, kept) = ([Seeds::good()], store(directory.path()));
+    let options =
+        RunOptions { jobs: NonZeroUsize::new(1), store: Some(&kept), cancel: Some(&cancel), ..RunOptions::default() };
+    let runs = plan(&cells, &origin());
+    let cancelled = run(&cells, &origin(), &runs, options, &|_| cancel.store(true, Ordering::Relaxed));
+    assert!(matches!(cancelled, Err(ExperimentError::Cancelled)));
+    assert_eq!(cells[0].ran.load(Ordering::Relaxed), 1);
+    assert_eq!(runs.iter().filter(|run| kept.has(run.id)).count(), 1);
 }
 
 #[test]

@@ -200,6 +200,8 @@ struct ValueLine {
     measured: Option<f64>,
     ci95: Option<(Option<f64>, Option<f64>)>,
     runs: u32,
+    #[serde(flatten)]
+    position: Position,
 }
 
 fn read_values(file: &Path) -> Result<Vec<MeasuredValue>, ReadError> {
@@ -223,7 +225,7 @@ fn read_values(file: &Path) -> Result<Vec<MeasuredValue>, ReadError> {
             measured: line.measured.unwrap_or(f64::NAN),
             ci95: line.ci95.and_then(interval),
             runs: line.runs,
-            position: Position::default(),
+            position: line.position,
         });
         Ok(())
     })?;

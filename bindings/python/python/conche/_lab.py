@@ -1,0 +1,435 @@
+"""Experiments, and their results as tables."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from conche import _conche
+from conche._conche import ScenarioError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Progress = bool | Callable[[int, int], object] | None
+"""True for a bar if standard error is a terminal, or a function of the work done and all work."""
+
+Labels = str | int | float | Iterable[str | int | float]
+"""One label of an axis, or several; `*` matches any text."""
+
+SHOWN = 20
+"""Values that a notebook shows."""
+
+
+class RunArguments(TypedDict, total=False):
+    """Optional arguments of `Experiment.run`, without effect on results."""
+
+    jobs: int | None
+    progress: Progress
+    output: str | PathLike[str] | None
+    exchanges: bool
+    series: float | timedelta | None
+    overwrite: bool
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One replication of one cell, which is a combination of swept values."""
+
+    id: str
+    """Hash of all that its results depend on, as in `runs.ndjson`."""
+    cell: str
+    """Name of the cell, such as `cocoa/80`."""
+    replication: int
+    """From 0."""
+    seed: int
+    """Seed of its random numbers; the same in all cells."""
+    work: int
+    """Estimated duration, in a unit common to all runs."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed run. Values are of the other runs."""
+
+    scenario: str
+    cell: str
+    replication: int
+    seed: int
+    problem: str
+
+
+class Experiment:
+    """The experiment of a scenario. It is immutable: each change returns a new one.
+
+        results = conche.Experiment("anrw18").quick().only(scheme=["default", "cocoa"]).run()
+
+    - `source`: the path of a scenario file; the text of a scenario, which has several lines; a
+      mapping with the keys of a scenario; or the name of a paper or network, such as `"anrw18"` or
+      `"lossy-lan"`. Files that a scenario names are beside its file, and beside a text in the
+      working directory.
+
+    The same scenario and changes give the same results as `conche run` with the same options, byte
+    by byte, with any number of threads.
+
+    Raises ScenarioError if the scenario is invalid; its text has the place. Raises OSError if the
+    file cannot be read.
+    """
+
+    __slots__ = ("_scenario",)
+
+    _scenario: _conche.Scenario
+
+    def __init__(self, source: str | PathLike[str] | Mapping[str, Any]) -> None:
+        self._scenario = _read(source)
+
+    def _changed(self, scenario: _conche.Scenario) -> Experiment:
+        changed = Experiment.__new__(Experiment)
+        changed._scenario = scenario
+        return changed
+
+    def set(self, path: str, value: str | int | float | bool | list[Any]) -> Experiment:
+        """Changes the value at a path, as `conche run --set` does.
+
+            experiment.set("nodes.client.count", 20).set("links.up.wire.rate", "30kbit/s")
+
+        Points of a sweep override it. Raises ScenarioError if the path does not exist or the value
+        is invalid.
+        """
+        return self._changed(self._scenario.set(path, _toml(value)))
+
+    def only(self, **axes: Labels) -> Experiment:
+        """Selects runs by the labels of axes, as `conche run --only` does.
+
+            experiment.only(loss=["0%", "5%"], scheme="cocoa*")
+
+        Further labels of an axis are added to the earlier ones. Raises ScenarioError if no run is
+        left, or a label does not exist.
+        """
+        scenario = self._scenario
+        for axis, labels in _labels(axes):
+            scenario = scenario.only(axis, labels)
+        return self._changed(scenario)
+
+    def controllers(self, *names: str) -> Experiment:
+        """Replaces the schemes by these controllers, such as `"cocoa:weak_k=1"`, or schemes of the
+        scenario; without names, by the scenario's schemes.
+
+        Raises ScenarioError if one is unknown.
+        """
+        return self._changed(self._scenario.controllers(list(names)))
+
+    def quick(self) -> Experiment:
+        """Runs at most 3 replications, and fewer or shorter runs: the intervals are wide."""
+        return self._changed(self._scenario.quick())
+
+    def replications(self, number: int) -> Experiment:
+        """Sets the replications of each cell, at least 1."""
+        return self._changed(self._scenario.replications(number))
+
+    def seed(self, seed: int) -> Experiment:
+        """Sets the seed of all random numbers."""
+        return self._changed(self._scenario.seed(seed))
+
+    @property
+    def name(self) -> str:
+        """Short name, in its values."""
+        return self._scenario.name
+
+    @property
+    def title(self) -> str:
+        """Title."""
+        return self._scenario.title
+
+    @property
+    def text(self) -> str:
+        """Text of the scenario in TOML, without the changes."""
+        return self._scenario.text
+
+    def plan(self) -> list[PlannedRun]:
+        """Returns all runs, by cell and replication."""
+        return [PlannedRun(*run) for run in self._scenario.plan()]
+
+    def run(
+        self,
+        *,
+        jobs: int | None = None,
+        progress: Progress = None,
+        output: str | PathLike[str] | None = None,
+        exchanges: bool = False,
+        series: float | timedelta | None = None,
+        overwrite: bool = False,
+    ) -> Results:
+        """Runs the experiment, and returns its results.
+
+        - `jobs`: threads; by default one per core.
+        - `progress`: True shows a bar if standard error is a terminal. A function is called with
+          the work done and all work, in a unit of estimated duration.
+        - `output`: directory of the results, which has the files of `conche run -o`. Runs that it
+          has are not repeated; with `overwrite`, its results are removed first. Without `output`,
+          the results are in a temporary directory until the Results are no longer used.
+        - `exchanges`: keeps every exchange, for `Results.exchanges`.
+        - `series`: keeps time series in this interval of simulated time, in seconds, for
+          `Results.series`.
+
+        Other threads of Python run meanwhile. Ctrl-C raises KeyboardInterrupt at once; runs in
+        progress end in the background, and `output` keeps them: the same call continues.
+
+        Raises ScenarioError if the scenario cannot run, RunFailure if all runs failed, ValueError
+        if `output` has other results, and OSError if it cannot be written. `Results.failures` has
+        the failed runs if others succeeded.
+        """
+        temporary = None
+        if output is None:
+            temporary = tempfile.TemporaryDirectory(prefix="conche-", ignore_cleanup_errors=True)
+        directory = Path(temporary.name if temporary else cast("str | PathLike[str]", output))
+        interval = series.total_seconds() if isinstance(series, timedelta) else series
+        bar = _Bar() if progress is True and sys.stderr.isatty() else None
+        shown = bar or (progress if callable(progress) else None)
+        try:
+            options: _conche.RunOptions = {
+                "jobs": jobs,
+                "exchanges": exchanges,
+                "series": interval,
+                "overwrite": overwrite,
+            }
+            self._scenario.run(directory, options, shown)
+        finally:
+            if bar is not None:
+                bar.clear()
+        return Results(directory, temporary)
+
+    def __repr__(self) -> str:
+        return f"<conche.Experiment {' '.join(filter(None, [self.name, self._scenario.options]))}>"
+
+
+class Table:
+    """A table with Arrow's PyCapsule interface, which dataframe libraries read.
+
+        pyarrow.table(results.runs)
+        polars.DataFrame(results.runs)
+        pyarrow.table(results.runs).to_pandas()
+
+    Tables of files are read again by each of these calls, and may be larger than memory.
+    """
+
+    __slots__ = ("_owner", "_table")
+
+    def __init__(self, table: _conche.ArrowTable, owner: object) -> None:
+        self._table = table
+        # A temporary directory lives as long as its tables.
+        self._owner = owner
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self._table.columns
+
+    def __len__(self) -> int:
+        return self._table.length
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Returns the rows as a capsule; `requested_schema` has no effect."""
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<conche.Table of {len(self)} rows: {', '.join(self.columns)}>"
+
+
+class Results:
+    """The results of an experiment, in a directory. `Experiment.run` and `open` return them.
+
+    The files are those of `conche run -o`.
+    """
+
+    __slots__ = ("_directory", "_stored", "_temporary")
+
+    def __init__(self, directory: Path, temporary: tempfile.TemporaryDirectory[str] | None = None) -> None:
+        self._directory = directory
+        self._temporary = temporary
+        self._stored = _conche.Stored.read(directory)
+
+    @property
+    def directory(self) -> Path:
+        """Directory of the results; a temporary one is removed with the last reference to them."""
+        return self._directory
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Failed runs."""
+        return [Failure(*failure) for failure in self._stored.failures()]
+
+    @property
+    def values(self) -> Table:
+        """One row for each measured value over all replications.
+
+        `row` and `column` name it, `measured` is in `unit`, `ci95_low` to `ci95_high` is its 95 %
+        confidence interval, which is null for one replication. Columns `axis.NAME` have its
+        position in the experiment.
+        """
+        return Table(self._stored.values(), self._temporary)
+
+    @property
+    def claims(self) -> Table:
+        """One row for each claim of a paper: `measured` is 1 if it holds, 0 if it does not, and
+        null if the runs are inconclusive."""
+        return Table(self._stored.claims(), self._temporary)
+
+    @property
+    def runs(self) -> Table:
+        """One row for each run and value: `runs.parquet`."""
+        return self._parquet("runs.parquet")
+
+    @property
+    def exchanges(self) -> Table:
+        """One row for each exchange. Raises FileNotFoundError without `exchanges=True`."""
+        return self._parquet("exchanges.parquet")
+
+    @property
+    def series(self) -> Table:
+        """Time series of clients and links. Raises FileNotFoundError without `series`."""
+        return self._parquet("series.parquet")
+
+    def _parquet(self, name: str) -> Table:
+        return Table(_conche.ArrowTable.parquet(self._directory / name), self._temporary)
+
+    def figure(self, column: str, *, only: Mapping[str, Labels] | None = None) -> str:
+        """Draws a value over a numeric axis as an SVG image, with one line per scheme.
+
+            results.figure("fct_median_s", only={"buffer": "inf"})
+
+        Raises ValueError if the value does not exist, or an axis other than that of the numbers has
+        several labels; its text names them.
+        """
+        return self._stored.figure(column, _labels(only or {}))
+
+    def html(self) -> str:
+        """Returns the results as one HTML page, as `conche report` writes it."""
+        return self._stored.html()
+
+    def _repr_html_(self) -> str:
+        values, total = self._stored.first(SHOWN)
+        rows = (
+            (row, column, f"{measured:.6g}", f"{interval[0]:.6g} to {interval[1]:.6g}" if interval else "", unit)
+            for row, column, measured, interval, unit in values
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("row", "column", "measured", "95 % interval", "unit"))
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        more = f"<p>{total - SHOWN} more values</p>" if total > SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def __repr__(self) -> str:
+        return f"<conche.Results of {', '.join(self._stored.names)} in {self._directory}>"
+
+
+def run(
+    source: str | PathLike[str] | Mapping[str, Any],
+    *,
+    controllers: Iterable[str] = (),
+    replications: int | None = None,
+    quick: bool = False,
+    seed: int | None = None,
+    set: Mapping[str, str | int | float | bool | list[Any]] | None = None,
+    only: Mapping[str, Labels] | None = None,
+    **options: Unpack[RunArguments],
+) -> Results:
+    """Runs the experiment of a scenario: `Experiment`, its changes and `Experiment.run` in one.
+
+        results = conche.run("lossy-lan", controllers=["default", "cocoa"], quick=True)
+    """
+    experiment = Experiment(source)
+    for path, value in (set or {}).items():
+        experiment = experiment.set(path, value)
+    # After the controllers, whose names are labels.
+    if names := [controllers] if isinstance(controllers, str) else list(controllers):
+        experiment = experiment.controllers(*names)
+    if quick:
+        experiment = experiment.quick()
+    if replications is not None:
+        experiment = experiment.replications(replications)
+    if seed is not None:
+        experiment = experiment.seed(seed)
+    return experiment.only(**(only or {})).run(**options)
+
+
+def open(directory: str | PathLike[str]) -> Results:
+    """Reads the results that `conche run -o`, `conche reproduce -o` or `Experiment.run` has written.
+
+    Raises OSError if the directory has no results or an invalid file.
+    """
+    return Results(Path(directory))
+
+
+def _read(source: str | PathLike[str] | Mapping[str, Any]) -> _conche.Scenario:
+    if isinstance(source, Mapping):
+        try:
+            text = json.dumps(source)
+        except (TypeError, ValueError) as error:
+            raise ScenarioError(f"scenario: {error}") from None
+        return _conche.Scenario.read(_conche.Scenario.toml(text))
+    if isinstance(source, str) and "\n" in source:
+        return _conche.Scenario.read(source)
+    path = Path(source)
+    named = _conche.Scenario.named(source) if isinstance(source, str) and not path.exists() else None
+    if named is not None:
+        return named
+    try:
+        return _conche.Scenario.read(path.read_text(encoding="utf-8"), path)
+    except FileNotFoundError:
+        papers, networks = _conche.Scenario.names()
+        near = get_close_matches(os.fspath(source), papers + networks, 1)
+        hint = f"did you mean `{near[0]}`?" if near else f"papers are {', '.join(papers)}"
+        message = f"no file, paper or network has this name; {hint}"
+        raise FileNotFoundError(2, message, os.fspath(source)) from None
+
+
+def _toml(value: object) -> str:
+    """Formats a value as `conche run --set` takes it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, list)):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        return repr(value)
+    raise TypeError(f"a value is a str, a number, a bool or a list of these, not {type(value).__name__}")
+
+
+def _labels(axes: Mapping[str, Labels]) -> list[tuple[str, list[str]]]:
+    def each(labels: Labels) -> Iterator[str]:
+        if isinstance(labels, (str, int, float)):
+            yield str(labels)
+        else:
+            yield from map(str, labels)
+
+    return [(axis, list(each(labels))) for axis, labels in axes.items()]
+
+
+class _Bar:
+    """Progress on standard error."""
+
+    WIDTH = 40
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        part = done / total
+        full = "#" * int(part * self.WIDTH)
+        elapsed = time.monotonic() - self._began
+        print(f"\r{full:-<{self.WIDTH}} {part:4.0%}  {elapsed:.0f} s elapsed", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

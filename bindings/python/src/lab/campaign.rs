@@ -1,0 +1,225 @@
+//! Runs an experiment on threads of its own, which never enter the Python interpreter.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use conche_lab::campaign::{Completion, ExperimentError, RunOptions};
+use conche_lab::experiment::Experiment;
+use conche_lab::papers::Summary;
+use conche_lab::results::{self, Begin, Program, Store, StoreError};
+use conche_lab::scenario::{Effort, ScenarioError as InvalidScenario};
+use conche_lab::value::write_json;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::{RunFailure, ScenarioError};
+
+/// Time between two looks at signals and progress.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Runs, those taken from the directory, and notes on the directory.
+pub type Finished = (u64, u64, Vec<String>);
+
+/// Options without effect on results; the time series' interval is in seconds.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Options {
+    jobs: Option<usize>,
+    exchanges: bool,
+    series: Option<f64>,
+    overwrite: bool,
+}
+
+/// An experiment to run.
+pub struct Campaign {
+    experiment: Experiment,
+    effort: Effort,
+    directory: PathBuf,
+    jobs: Option<NonZeroUsize>,
+    exchanges: bool,
+    series: Option<Duration>,
+    overwrite: bool,
+}
+
+/// Shared with the background thread.
+#[derive(Default)]
+struct Shared {
+    cancel: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Problem {
+    Scenario(InvalidScenario),
+    Experiment(ExperimentError),
+    Store(StoreError),
+    AllFailed(String),
+    Other(String),
+}
+
+impl From<InvalidScenario> for Problem {
+    fn from(error: InvalidScenario) -> Self {
+        Self::Scenario(error)
+    }
+}
+
+impl From<ExperimentError> for Problem {
+    fn from(error: ExperimentError) -> Self {
+        match error {
+            ExperimentError::Scenario(error) => Self::Scenario(error),
+            other => Self::Experiment(other),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Problem> for PyErr {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Scenario(error) => ScenarioError::new_err(error.to_string()),
+            Problem::Experiment(error) => PyRuntimeError::new_err(error.to_string()),
+            Problem::Store(error @ (StoreError::Previous { .. } | StoreError::Import { .. })) => {
+                PyValueError::new_err(error.to_string())
+            }
+            Problem::Store(error) => PyOSError::new_err(with_source(&error)),
+            Problem::AllFailed(text) => RunFailure::new_err(text),
+            Problem::Other(text) => PyRuntimeError::new_err(text),
+        }
+    }
+}
+
+fn with_source(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+impl Campaign {
+    /// # Errors
+    /// If a number is out of range.
+    pub fn new(experiment: &Experiment, effort: &Effort, directory: PathBuf, options: Options) -> PyResult<Self> {
+        let Options { jobs, exchanges, series, overwrite } = options;
+        let threads = |jobs| NonZeroUsize::new(jobs).ok_or_else(|| PyValueError::new_err("jobs: at least 1"));
+        let interval = |seconds| {
+            let interval = Duration::try_from_secs_f64(seconds).ok().filter(|interval| !interval.is_zero());
+            interval.ok_or_else(|| PyValueError::new_err("series: an interval above 0, in seconds"))
+        };
+        Ok(Self {
+            experiment: experiment.clone(),
+            effort: effort.clone(),
+            directory,
+            jobs: jobs.map(threads).transpose()?,
+            exchanges,
+            series: series.map(interval).transpose()?,
+            overwrite,
+        })
+    }
+
+    /// Runs it on a thread of its own, and waits. A signal ends the wait: runs in progress end in
+    /// the background.
+    pub fn run(self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Finished> {
+        let shared = Arc::new(Shared::default());
+        let (sender, receiver) = mpsc::channel();
+        let of_thread = Arc::clone(&shared);
+        let start = thread::Builder::new().name("conche-lab".to_owned());
+        start.spawn(move || {
+            // Nobody receives after a signal.
+            let _ = sender.send(self.measure(&of_thread));
+        })?;
+        let show = || {
+            let (done, total) = (shared.done.load(Ordering::Relaxed), shared.total.load(Ordering::Relaxed));
+            match progress {
+                Some(progress) if total > 0 => progress.call1((done, total)).map(drop),
+                _ => Ok(()),
+            }
+        };
+        let receiver = std::sync::Mutex::new(receiver);
+        let next = || match receiver.lock() {
+            Ok(receiver) => receiver.recv_timeout(POLL),
+            Err(_) => Err(RecvTimeoutError::Disconnected),
+        };
+        loop {
+            match py.detach(next) {
+                Ok(finished) => {
+                    let finished = finished?;
+                    show()?;
+                    return Ok(finished);
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the experiment's thread has panicked"));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = py.check_signals().and_then(|()| show()) {
+                        shared.cancel.store(true, Ordering::Relaxed);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does the same as `conche run -o`.
+    fn measure(&self, shared: &Shared) -> Result<Finished, Problem> {
+        self.experiment.check()?;
+        let (store, notes) = self.open()?;
+        let options =
+            RunOptions { jobs: self.jobs, store: Some(&store), cancel: Some(&shared.cancel), ..RunOptions::default() };
+        let measured = self.experiment.measure(options, &|progress| {
+            shared.done.store(progress.done, Ordering::Relaxed);
+            shared.total.store(progress.total, Ordering::Relaxed);
+        })?;
+        let Completion { runs, reused, failures, cost } = &measured.completion;
+        let mut values = Vec::new();
+        write_json(&measured.values, &mut values).map_err(|error| Problem::Other(error.to_string()))?;
+        let tables = self.experiment.tables(&measured.values);
+        let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
+        let options = self.effort.to_string();
+        let space = if options.is_empty() { "" } else { " " };
+        let heading = format!("conche {}{space}{options}", env!("CARGO_PKG_VERSION"));
+        let finished = results::Finished {
+            values: &values,
+            text: &format!("{heading}\n{}\n{tables}", self.experiment),
+            runs: *runs,
+            from_journal: *reused,
+            failures,
+            events: cost.events,
+            cpu: cost.cpu,
+            score: Some(Summary::new(&self.experiment, &measured.values).score()),
+        };
+        store.finish(self.experiment.name(), &finished)?;
+        store.close()?;
+        match failures.first().filter(|_| failures.len() as u64 == *runs) {
+            Some(first) => Err(Problem::AllFailed(format!("all {runs} runs failed; the first: {first}"))),
+            None => Ok((*runs, *reused, notes)),
+        }
+    }
+
+    fn open(&self) -> Result<(Store, Vec<String>), Problem> {
+        let threads = self.jobs.or_else(|| thread::available_parallelism().ok());
+        let begin = Begin {
+            directory: &self.directory,
+            // The executable is that of Python.
+            program: Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None },
+            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            options: self.effort.to_string(),
+            effort: serde_json::to_value(&self.effort).map_err(|error| Problem::Other(error.to_string()))?,
+            shard: None,
+            threads: threads.map_or(1, NonZeroUsize::get),
+            origins: &[self.experiment.origin()],
+            plan: self.experiment.plan().iter().map(|run| run.id).collect(),
+            with_exchanges: self.exchanges,
+            series: self.series,
+            overwrites: self.overwrite,
+        };
+        Ok(Store::open(begin)?)
+    }
+}

@@ -1,0 +1,166 @@
+//! A scenario and the changes to it.
+
+use std::path::{Path, PathBuf};
+
+use conche_lab::experiment::Experiment;
+use conche_lab::networks::{NETWORKS, Network};
+use conche_lab::papers::{PAPERS, Paper};
+use conche_lab::scenario::{Controllers, Effort, FileError, ScenarioError as Problem};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::campaign::{Campaign, Finished, Options};
+use super::{ScenarioError, invalid};
+
+/// ID, cell, replication, seed and work of a run.
+type Run = (String, String, u32, u64, u64);
+
+/// A scenario with the options of `conche run`.
+#[pyclass(frozen, module = "conche._conche")]
+pub struct Scenario {
+    source: Experiment,
+    effort: Effort,
+    adjusted: Experiment,
+}
+
+impl Scenario {
+    fn new(source: Experiment) -> Self {
+        Self { adjusted: source.clone(), source, effort: Effort::default() }
+    }
+
+    /// Applies all options to the source, in the order of the command.
+    fn changed(&self, change: impl FnOnce(&mut Effort)) -> PyResult<Self> {
+        let (mut effort, mut adjusted) = (self.effort.clone(), self.source.clone());
+        change(&mut effort);
+        let checked = adjusted.adjust(&effort);
+        let checked = checked.and_then(|()| Experiment::check_labels(std::slice::from_ref(&adjusted)));
+        checked.map_err(|error| invalid(&error))?;
+        Ok(Self { source: self.source.clone(), effort, adjusted })
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a text; the files that it names are beside `file`, or in the working directory.
+    #[staticmethod]
+    #[pyo3(signature = (text, file=None))]
+    fn read(py: Python<'_>, text: &str, file: Option<PathBuf>) -> PyResult<Self> {
+        let directory = file.as_deref().and_then(Path::parent).unwrap_or_else(|| Path::new(""));
+        let beside = |name: &str| {
+            let path = directory.join(name);
+            std::fs::read_to_string(&path).map_err(|error| FileError::Unreadable { path, error })
+        };
+        let read = py.detach(|| Experiment::read(text, &beside, &Controllers::new()));
+        let name = file.as_ref().map_or_else(|| "scenario".into(), |file| file.display().to_string());
+        read.map(Self::new).map_err(|error| ScenarioError::new_err(diagnosis(&name, text, &error)))
+    }
+
+    /// Converts JSON to the TOML text of a scenario.
+    #[staticmethod]
+    fn toml(json: &str) -> PyResult<String> {
+        let wrong = |error: &dyn std::fmt::Display| ScenarioError::new_err(format!("scenario: {error}"));
+        let table: toml::Table = serde_json::from_str(json).map_err(|error| wrong(&error))?;
+        toml::to_string(&table).map_err(|error| wrong(&error))
+    }
+
+    /// Returns the experiment of a paper or network.
+    #[staticmethod]
+    fn named(name: &str) -> Option<Self> {
+        let paper = Paper::by_name(name).map(|paper| paper.experiment(&Controllers::new()));
+        let network = || Network::by_name(name).map(|network| network.experiment(&Controllers::new()));
+        paper.or_else(network).map(Self::new)
+    }
+
+    /// Names of the papers, and of the networks.
+    #[staticmethod]
+    fn names() -> (Vec<&'static str>, Vec<&'static str>) {
+        (PAPERS.iter().map(|paper| paper.name).collect(), NETWORKS.iter().map(|network| network.name).collect())
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.adjusted.name()
+    }
+
+    #[getter]
+    fn title(&self) -> String {
+        self.adjusted.origin().title
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        self.adjusted.text()
+    }
+
+    /// The options of `conche run` with the same effect.
+    #[getter]
+    fn options(&self) -> String {
+        self.effort.to_string()
+    }
+
+    fn set(&self, path: String, value: String) -> PyResult<Self> {
+        self.changed(|effort| effort.set.push((path, value)))
+    }
+
+    /// Adds labels to those selected of the axis.
+    fn only(&self, axis: String, labels: Vec<String>) -> PyResult<Self> {
+        self.changed(|effort| match effort.only.iter_mut().find(|(known, _)| *known == axis) {
+            Some((_, known)) => known.extend(labels),
+            None => effort.only.push((axis, labels)),
+        })
+    }
+
+    fn controllers(&self, names: Vec<String>) -> PyResult<Self> {
+        self.changed(|effort| effort.controllers = names)
+    }
+
+    fn quick(&self) -> PyResult<Self> {
+        self.changed(|effort| effort.quick = true)
+    }
+
+    fn replications(&self, number: u32) -> PyResult<Self> {
+        if number == 0 {
+            return Err(PyValueError::new_err("replications: at least 1"));
+        }
+        self.changed(|effort| effort.runs = Some(number))
+    }
+
+    fn seed(&self, seed: u64) -> PyResult<Self> {
+        self.changed(|effort| effort.seed = Some(seed))
+    }
+
+    fn plan(&self) -> Vec<Run> {
+        let cells = self.adjusted.planned_cells();
+        let name = |cell: usize| cells.get(cell).map_or_else(String::new, |(_, name)| name.clone());
+        let plan = self.adjusted.plan().into_iter();
+        let run =
+            plan.map(|run| (run.id.to_string(), name(run.cell), run.replication.index, run.replication.seed, run.work));
+        run.collect()
+    }
+
+    /// Runs the experiment, and writes its results into `directory`.
+    ///
+    /// `progress` receives the work done and all work, on this thread.
+    fn run(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        options: Options,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Finished> {
+        Campaign::new(&self.adjusted, &self.effort, directory, options)?.run(py, progress.as_ref())
+    }
+}
+
+/// Names the line of the problem, and shows it.
+fn diagnosis(name: &str, text: &str, error: &Problem) -> String {
+    let line = error.span().and_then(|span| {
+        let before = text.get(..span.start)?;
+        let line = text.lines().nth(before.matches('\n').count())?;
+        Some((before.matches('\n').count() + 1, line.trim_end()))
+    });
+    match line {
+        Some((number, line)) => format!("{name}, line {number}: {error}\n  {line}"),
+        None => format!("{name}: {error}"),
+    }
+}
