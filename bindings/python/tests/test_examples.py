@@ -29,3 +29,9 @@ def test_thermometer(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_secured() -> None:
     assert asyncio.run(load("secured").main()) == ["hello, lamp-7", "hello, 63"]
+
+
+def test_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    late = load("notebook").late
+    assert set(late["scheme"]) == {"default", "cocoa"} and set(late["axis.loss_percent"]) == {1, 5, 20}
+    assert capsys.readouterr().out.splitlines()[-2:] == ["5 2 runs", "20 2 runs"]
