@@ -282,8 +282,11 @@ class Results:
 
     @property
     def claims(self) -> Table:
-        """One row for each claim of a paper: `measured` is 1 if it holds, 0 if it does not, and
-        null if the runs are inconclusive."""
+        """Two rows for each claim of a paper, with the columns of `values`, without a position.
+
+        One is the compared value; the other, whose `column` ends in `_holds`, is the verdict: 1 if
+        the claim holds, 0 if it does not, and 0.5 if the runs are inconclusive.
+        """
         return Table(self._stored.claims(), self._temporary)
 
     @property
@@ -353,7 +356,6 @@ def run(
     experiment = Experiment(source)
     for path, value in (set or {}).items():
         experiment = experiment.set(path, value)
-    # After the controllers, whose names are labels.
     if names := [controllers] if isinstance(controllers, str) else list(controllers):
         experiment = experiment.controllers(*names)
     if quick:
@@ -362,6 +364,7 @@ def run(
         experiment = experiment.replications(replications)
     if seed is not None:
         experiment = experiment.seed(seed)
+    # Last: the names of controllers are labels.
     return experiment.only(**(only or {})).run(**options)
 
 

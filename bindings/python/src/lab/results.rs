@@ -51,13 +51,13 @@ impl Stored {
         failures.map(|of| (of.scenario, of.cell, of.replication, of.seed, of.problem)).collect()
     }
 
-    /// Measured values; claims have `holds` instead of a position.
+    /// Measured values, without claims.
     fn values(&self) -> PyResult<ArrowTable> {
         value_table(&self.all(false)).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
     fn claims(&self) -> PyResult<ArrowTable> {
-        claim_table(&self.all(true)).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        value_table(&self.all(true)).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
     /// The first values, and the number of all.
@@ -135,19 +135,6 @@ fn value_table(values: &[&MeasuredValue]) -> Result<ArrowTable, arrow_schema::Ar
     add("phase", texts(each().map(|value| value.position.phase.as_deref())));
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
         .map(ArrowTable::new)
-}
-
-fn claim_table(claims: &[&MeasuredValue]) -> Result<ArrowTable, arrow_schema::ArrowError> {
-    let each = || claims.iter().copied();
-    RecordBatch::try_from_iter_with_nullable([
-        ("scenario", texts(each().map(|value| Some(value.scenario.as_str()))), true),
-        ("row", texts(each().map(|value| Some(value.row.as_str()))), true),
-        ("column", texts(each().map(|value| Some(value.column.as_str()))), true),
-        ("published", numbers(each().map(|value| value.published)), true),
-        ("measured", numbers(each().map(|value| Some(value.measured))), true),
-        ("runs", Arc::new(each().map(|value| value.runs).collect::<UInt32Array>()) as ArrayRef, true),
-    ])
-    .map(ArrowTable::new)
 }
 
 /// Labels without a common type are texts.
