@@ -163,6 +163,14 @@ def test_values_are_a_table(results: conche.Results) -> None:
     assert shown.count("<tr>") == 9 and "cocoa/4" in shown
 
 
+def test_claims_have_an_outcome_and_a_verdict() -> None:
+    claims = polars.DataFrame(conche.run("etfa14", quick=True, replications=1).claims)
+    verdicts = claims.filter(polars.col("column").str.ends_with("_holds"))
+    assert 0 < len(verdicts) == len(claims) // 2
+    # One replication has no interval to judge by.
+    assert verdicts["measured"].unique().to_list() == [0.5]
+
+
 def test_a_figure_and_a_page_are_drawn(results: conche.Results) -> None:
     figure = results.figure("due_s")
     assert figure.startswith("<svg") and "cocoa" in figure
