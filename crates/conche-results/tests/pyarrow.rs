@@ -29,7 +29,7 @@ fn open(directory: &Path) -> Store {
         shard: None,
         threads: 1,
         origins,
-        plan: vec![run(0).id, run(1).id],
+        plan: vec![run(1).id, run(0).id],
         with_exchanges: true,
         series,
         overwrites: false,
