@@ -53,6 +53,13 @@ impl RunTable {
         Ok(Self { path: path.to_owned(), shape, file: Mutex::new(Ok(Appended { file, bytes })) })
     }
 
+    /// Opens the table of another directory, to import from.
+    pub(crate) fn open_stored(path: &Path, shape: Shape) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { path: path.to_owned(), shape, file: Mutex::new(Ok(Appended { file, bytes })) })
+    }
+
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
     }

@@ -156,21 +156,20 @@ impl Store {
         let about = About { version: &program.version, options: &options };
         let table = |name: &str, shape: Shape| RunTable::open(&directory.join(name), shape).map_err(failed);
         let exchanges = with_exchanges.then(|| table(EXCHANGES, Shape::exchanges(origins, &about))).transpose()?;
-        let interval = series;
-        let series = series.map(|interval| Ok((table(SERIES, Shape::series(origins, &about))?, interval)));
+        let series_table = series.map(|interval| Ok((table(SERIES, Shape::series(origins, &about))?, interval)));
         let runs_shape = Shape::runs(origins, &about);
         let manifest = Manifest {
             effort,
             shard,
             exchanges: with_exchanges,
-            series: interval.map(nanos),
+            series: series.map(nanos),
             ..Manifest::new(program, command, threads, origins)
         };
         let store = Self {
             plan,
             runs_shape,
             exchanges,
-            series: series.transpose()?,
+            series: series_table.transpose()?,
             done: Mutex::new(Done { manifest, values: Vec::new(), runs: Vec::new() }),
             journal,
             directory: directory.clone(),
@@ -248,7 +247,7 @@ impl Store {
         let plan: HashSet<RunId> = self.plan.iter().copied().collect();
         let open = |name: &str, table: &RunTable| -> io::Result<Option<RunTable>> {
             let path = directory.join(name);
-            path.exists().then(|| RunTable::open(&path, table.shape().clone())).transpose()
+            path.exists().then(|| RunTable::open_stored(&path, table.shape().clone())).transpose()
         };
         let copy = || -> io::Result<()> {
             let exchanges = self.exchanges.as_ref().map(|table| open(EXCHANGES, table)).transpose()?.flatten();
@@ -364,7 +363,7 @@ impl Store {
     /// show: these runs would be run again.
     fn put_in_order(&self) -> io::Result<()> {
         let order = self.journal.in_order(&self.plan);
-        let whole = order.len().min(self.plan.iter().filter(|run| self.journal.has(**run)).count());
+        let whole = self.plan.iter().filter(|run| self.journal.has(**run)).count();
         let moved = |table: Option<&RunTable>, place: fn(Places) -> Option<Vec<u64>>| {
             let Some(table) = table else { return Ok(None) };
             let of = |run: &RunId| Some((*run, place(self.journal.places(*run)?).unwrap_or_default()));

@@ -87,7 +87,7 @@ fn of_python(error: &FigureError) -> String {
         FigureError::Open { axis, labels } => {
             format!(
                 "several labels of {axis}; choose one with only={{\"{axis}\": \"{}\"}} ({})",
-                labels[0],
+                labels.first().map_or("LABEL", String::as_str),
                 labels.join(", ")
             )
         }

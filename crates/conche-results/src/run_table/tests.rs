@@ -125,9 +125,12 @@ fn rows_are_imported_from_another_table() {
     let (there, here) = (from.open(), to.open());
     append(&there, 0);
     let place = append(&there, 1);
+    let before = fs::read(&from.path).expect("it is there");
+    let there = RunTable::open_stored(&from.path, there.shape().clone()).expect("it can be opened");
     let own = append(&here, 0);
     assert_eq!(here.import(&there, run(0), &place).expect("readable"), None, "another run is there");
     let imported = here.import(&there, run(1), &place).expect("readable").expect("it is there");
+    assert!(fs::read(&from.path).expect("it is there") == before, "a part is only read");
     close(&here, &[(0, &own), (1, &imported)]);
     assert_eq!(to.read(), rows_of(&[0, 1]));
 }
