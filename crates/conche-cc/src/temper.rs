@@ -91,8 +91,8 @@ impl Default for Temper {
 
 /// Minimum excess of the RTO over SRTT, in 1/2^n of SRTT: a queue that was empty for a while may grow.
 const MARGIN_SHIFT: u8 = 3;
-/// By old measurements the first timeout is at least this, before randomisation, but not above
-/// that of draft-ietf-core-cocoa-03 §4.3.
+/// Minimum first timeout by old measurements, before randomisation, up to 1 s as in
+/// draft-ietf-core-cocoa-03 §4.3.
 const MIN_OLD_SRTTS: u32 = 4;
 const MAX_OLD_TIMEOUT: Micros = Micros::from_millis(1_000);
 /// RTTVARs of queueing delay that are jitter.

@@ -207,7 +207,7 @@ impl Campaign {
         let threads = self.jobs.or_else(|| thread::available_parallelism().ok());
         let begin = Begin {
             directory: &self.directory,
-            // The executable is that of Python.
+            // The executable is Python's.
             program: Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None },
             command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             options: self.effort.to_string(),
