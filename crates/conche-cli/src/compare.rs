@@ -6,17 +6,16 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 use conche::cc::any::Controllers;
-use conche_lab::campaign::Store;
 use conche_lab::comparison::{self, CellComparison, rankings};
+use conche_lab::directory::ResultDirectory;
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::NETWORKS;
 use conche_lab::papers::PAPERS;
 use conche_lab::results::comparison::{Row, to_ndjson};
-use conche_lab::scenario::Effort;
 
 use crate::Global;
 use crate::error::UsageError;
-use crate::experiment::{self, CompletedExperiment, Options};
+use crate::experiment::{CompletedExperiment, Options};
 use crate::names::{self, Source};
 use crate::show;
 
@@ -55,7 +54,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let (options, experiments) = experiments(args, global)?;
     let (done, store) = options.execute_all(experiments, global)?;
     if !options.is_part() {
-        rank(&done, store.as_ref(), baseline.as_deref(), &options.effort(), global)?;
+        rank(&done, store.as_ref(), baseline.as_deref(), options.controllers(), global)?;
     }
     // Under some controllers runs do not end, and the ranking marks them.
     match options.close(&done, store, global)? {
@@ -69,18 +68,18 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 /// Ranks the controllers, stores and prints the ranking.
 pub fn rank(
     done: &[CompletedExperiment],
-    store: Option<&Store>,
+    directory: Option<&ResultDirectory>,
     baseline: Option<&str>,
-    effort: &Effort,
+    controllers: &[String],
     global: &Global,
 ) -> anyhow::Result<()> {
-    check_baseline(baseline, &effort.controllers)?;
-    let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
+    check_baseline(baseline, controllers)?;
+    let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.measured.cells.iter().cloned()).collect();
     let rows = comparison::rows(&cells, baseline);
     let lines = to_ndjson(&rows)?;
-    if let Some(store) = store {
+    if let Some(directory) = directory {
         let text = rankings(&rows).iter().map(|ranking| format!("\n{ranking}")).collect::<String>();
-        experiment::save_comparison(store, &lines, &format!("{}{text}", origins(done)), effort)?;
+        directory.save_comparison(&lines, &format!("{}{text}", origins(done)))?;
     }
     print(done, &rows, &lines, global).context("cannot write to standard output")
 }

@@ -3,19 +3,19 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche::cc::any::Controllers;
-use conche_lab::campaign::{Completion, ExperimentError, Failure, PlannedRun, Progress, RunOptions, Store};
-use conche_lab::comparison::CellComparison;
+use conche_lab::campaign::{Completion, ExperimentError, Failure, PlannedRun, Progress, RunOptions};
+use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
-use conche_lab::results::{Begin, Build, Finished, Origin, Program, stored_runs};
+use conche_lab::results::{Build, Program, stored_runs};
 use conche_lab::scenario::{Effort, ScenarioError};
 use conche_lab::table::Table;
-use conche_lab::value::{MeasuredValue, write_json};
+use conche_lab::value::write_json;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
@@ -88,23 +88,23 @@ impl Options {
             trace.check(&adjusted)?;
         }
         let bar = progress_bar(global);
-        let (experiments, store) = self.prepare([experiment], global)?;
+        let (experiments, results) = self.prepare([experiment], global)?;
         let shown = bar.clone();
-        exit::on_interrupt(global.json, store.is_some(), move || shown.finish_and_clear());
+        exit::on_interrupt(global.json, results.is_some(), move || shown.finish_and_clear());
         let mut all = Vec::new();
         for (experiment, part) in experiments {
             if let (Some(trace), Some(directory)) = (trace, &self.output_dir.output) {
                 trace.write(&experiment, directory, global)?;
             }
-            let done = self.measure(experiment, part.as_deref(), store.as_ref(), &bar)?;
+            let done = self.measure(experiment, part.as_deref(), results.as_ref(), &bar)?;
             bar.finish_and_clear();
-            store.as_ref().map_or(Ok(()), |store| save(store, &done, &self.effort(), global))?;
+            results.as_ref().map_or(Ok(()), |results| done.save(results, global))?;
             if !self.part.is_some() {
                 done.print(global)?;
             }
             all.push(done);
         }
-        self.end(&all, store, global)
+        self.end(&all, results, global)
     }
 
     /// Runs experiments one after the other, each on all cores, and stores their results.
@@ -112,25 +112,25 @@ impl Options {
         &self,
         experiments: impl IntoIterator<Item = Experiment>,
         global: &Global,
-    ) -> anyhow::Result<(Vec<CompletedExperiment>, Option<Store>)> {
-        let (experiments, store) = self.prepare(experiments, global)?;
+    ) -> anyhow::Result<(Vec<CompletedExperiment>, Option<ResultDirectory>)> {
+        let (experiments, results) = self.prepare(experiments, global)?;
         let bar = ProgressBar::with_draw_target(None, draw_target(global));
         bar.set_style(style("{prefix} {bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
         bar.enable_steady_tick(Duration::from_millis(200));
         let shown = bar.clone();
-        exit::on_interrupt(global.json, store.is_some(), move || shown.finish_and_clear());
+        exit::on_interrupt(global.json, results.is_some(), move || shown.finish_and_clear());
         let (count, mut all) = (experiments.len(), Vec::new());
         for (number, (experiment, part)) in (1..).zip(experiments) {
             let name = experiment.name().to_owned();
             bar.reset();
             bar.set_message("");
             bar.set_prefix(format!("{number}/{count} {name:16}"));
-            let done = self.measure(experiment, part.as_deref(), store.as_ref(), &bar).with_context(|| name)?;
-            store.as_ref().map_or(Ok(()), |store| save(store, &done, &self.effort(), global))?;
+            let done = self.measure(experiment, part.as_deref(), results.as_ref(), &bar).with_context(|| name)?;
+            results.as_ref().map_or(Ok(()), |results| done.save(results, global))?;
             all.push(done);
         }
         bar.finish_and_clear();
-        Ok((all, store))
+        Ok((all, results))
     }
 
     /// Applies the options, and opens the directory of results.
@@ -141,9 +141,9 @@ impl Options {
         if part.is_some() && self.output_dir.output.is_none() {
             return Err(UsageError("part of the runs gives no results: keep them with --output DIR".to_owned()).into());
         }
-        let store = self.output_dir.open(&experiments, &plans, self, global)?;
+        let results = self.output_dir.open(&experiments, self, global)?;
         let parts = part.map_or_else(|| vec![None; experiments.len()], |parts| parts.into_iter().map(Some).collect());
-        Ok((experiments.into_iter().zip(parts).collect(), store))
+        Ok((experiments.into_iter().zip(parts).collect(), results))
     }
 
     /// Returns the runs that the options select and that the directory of results does not have.
@@ -205,29 +205,35 @@ impl Options {
         &self,
         experiment: Experiment,
         part: Option<&[PlannedRun]>,
-        store: Option<&Store>,
+        directory: Option<&ResultDirectory>,
         bar: &ProgressBar,
     ) -> anyhow::Result<CompletedExperiment> {
-        let options = RunOptions { jobs: self.jobs, store, ..RunOptions::default() };
+        let options =
+            RunOptions { jobs: self.jobs, store: directory.map(ResultDirectory::store), ..RunOptions::default() };
         CompletedExperiment::measure(experiment, part, options, bar)
     }
 
     /// Closes the directory of results, reports the cost, and fails if a run has failed.
-    pub fn end(&self, done: &[CompletedExperiment], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
-        self.close(done, store, global)?.map_or(Ok(()), |failed| Err(failed.into()))
+    pub fn end(
+        &self,
+        done: &[CompletedExperiment],
+        results: Option<ResultDirectory>,
+        global: &Global,
+    ) -> anyhow::Result<()> {
+        self.close(done, results, global)?.map_or(Ok(()), |failed| Err(failed.into()))
     }
 
     pub fn close(
         &self,
         done: &[CompletedExperiment],
-        store: Option<Store>,
+        results: Option<ResultDirectory>,
         global: &Global,
     ) -> anyhow::Result<Option<FailedRuns>> {
-        let is_kept = store.is_some();
-        store.map_or(Ok(()), Store::close)?;
+        let is_kept = results.is_some();
+        results.map_or(Ok(()), ResultDirectory::close)?;
         self.report_cost(done, global);
         if let Some(directory) = self.output_dir.output.as_ref().filter(|_| self.part.is_some() && !global.quiet) {
-            let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
+            let runs: u64 = done.iter().map(|done| done.measured.completion.runs).sum();
             let directory = directory.display();
             show::note(format_args!("{runs} runs are in {directory}; `conche merge` makes results of all parts"));
         }
@@ -239,7 +245,7 @@ impl Options {
             done.iter().for_each(|done| show::note(format_args!("{}", done.stats())));
         }
         if !global.quiet && io::stderr().is_terminal() && !self.part.is_some() {
-            let figures: usize = done.iter().map(|done| done.values.len()).sum();
+            let figures: usize = done.iter().map(|done| done.measured.values.len()).sum();
             let elapsed: Duration = done.iter().map(|done| done.elapsed).sum();
             show::note(format_args!("{figures} figures in {:.1} s", elapsed.as_secs_f64()));
         }
@@ -332,11 +338,11 @@ pub struct FailedRuns {
 
 impl FailedRuns {
     pub fn of(done: &[CompletedExperiment], is_kept: bool) -> Option<Self> {
-        let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
+        let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.measured.completion.failures).collect();
         if failures.is_empty() {
             return None;
         }
-        let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
+        let runs: u64 = done.iter().map(|done| done.measured.completion.runs).sum();
         let is_all = failures.len() as u64 == runs;
         let mut message = match is_all {
             true => format!("all {runs} runs failed"),
@@ -364,19 +370,13 @@ impl FailedRuns {
 }
 
 /// Experiments, each with its part of the runs if it is not the whole, and the store.
-type Prepared = (Vec<(Experiment, Option<Vec<PlannedRun>>)>, Option<Store>);
+type Prepared = (Vec<(Experiment, Option<Vec<PlannedRun>>)>, Option<ResultDirectory>);
 
 /// Runs of an experiment, and the work of all experiments.
 pub struct PlanOf {
     pub experiment: Experiment,
     pub runs: Vec<PlannedRun>,
     pub total: u64,
-}
-
-/// Returns the first line of text files.
-fn heading(effort: &Effort) -> String {
-    let options = effort.to_string();
-    format!("conche {}{}{options}", BUILD.version, if options.is_empty() { "" } else { " " })
 }
 
 fn usage(error: ExperimentError) -> anyhow::Error {
@@ -386,27 +386,24 @@ fn usage(error: ExperimentError) -> anyhow::Error {
     }
 }
 
-fn progress_bar(global: &Global) -> ProgressBar {
+pub fn progress_bar(global: &Global) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, draw_target(global));
     bar.set_style(style("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
 
-pub fn draw_target(global: &Global) -> ProgressDrawTarget {
+fn draw_target(global: &Global) -> ProgressDrawTarget {
     if global.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }
 
-pub fn style(template: &str) -> ProgressStyle {
+fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a fixed template")
 }
 
 pub struct CompletedExperiment {
     pub experiment: Experiment,
-    pub is_part: bool,
-    pub values: Vec<MeasuredValue>,
-    pub cells: Vec<CellComparison>,
-    pub completion: Completion,
+    pub measured: Measured,
     pub elapsed: Duration,
 }
 
@@ -430,8 +427,17 @@ impl CompletedExperiment {
             None => experiment.measure(options, &show),
             Some(runs) => experiment.run(runs, options, &show).map(Measured::of_part),
         };
-        let Measured { values, cells, completion } = measured.map_err(usage)?;
-        Ok(Self { experiment, is_part: part.is_some(), values, cells, completion, elapsed: began.elapsed() })
+        Ok(Self { experiment, measured: measured.map_err(usage)?, elapsed: began.elapsed() })
+    }
+
+    fn save(&self, directory: &ResultDirectory, global: &Global) -> anyhow::Result<()> {
+        directory.save(&self.experiment, &self.measured)?;
+        let Completion { runs, reused, .. } = self.measured.completion;
+        if reused > 0 && !global.quiet {
+            let (name, journal) = (self.name(), directory.store().journal());
+            show::note(format_args!("{name}: {reused} of {runs} runs taken from {}", journal.display()));
+        }
+        Ok(())
     }
 
     pub fn name(&self) -> &str {
@@ -445,24 +451,24 @@ impl CompletedExperiment {
     pub fn print(&self, global: &Global) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         let printed = match global.json {
-            true => write_json(&self.values, &mut out),
+            true => write_json(&self.measured.values, &mut out),
             false => write!(out, "{}", show::colour_verdicts(&self.text(show::titled))),
         };
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
     }
 
     fn text(&self, format: fn(&Table) -> String) -> String {
-        let tables = self.experiment.tables(&self.values);
+        let tables = self.experiment.tables(&self.measured.values);
         let tables: String = tables.iter().map(|table| format!("\n{}", format(table))).collect();
         format!("{}\n{tables}", self.experiment)
     }
 
     pub fn summary(&self) -> Summary {
-        Summary::new(&self.experiment, &self.values)
+        Summary::new(&self.experiment, &self.measured.values)
     }
 
     pub fn stats(&self) -> String {
-        let cost = self.completion.cost;
+        let cost = self.measured.completion.cost;
         let rate = cost.events_per_second().unwrap_or_default() / 1e6;
         format!(
             "{}: {} runs, {:.1} million events, {rate:.2} million a CPU second, {:.1} s in all",
@@ -511,101 +517,29 @@ impl OutputDir {
     fn open(
         &self,
         experiments: &[Experiment],
-        plans: &[Vec<PlannedRun>],
         options: &Options,
         global: &Global,
-    ) -> anyhow::Result<Option<Store>> {
+    ) -> anyhow::Result<Option<ResultDirectory>> {
         let Some(directory) = &self.output else { return Ok(None) };
-        let threads = options.jobs.or_else(|| std::thread::available_parallelism().ok());
-        let kept = Kept {
+        let output = Output {
             directory,
-            effort: &options.effort(),
-            shard: options.part.name(),
-            threads: threads.map_or(1, NonZeroUsize::get),
-            exchanges: self.exchanges,
-            series: self.series,
-            overwrite: self.overwrite,
-        };
-        kept.open(experiments, plans, global).map(Some)
-    }
-}
-
-/// What a directory of results is to keep.
-pub struct Kept<'a> {
-    pub directory: &'a Path,
-    pub effort: &'a Effort,
-    pub shard: Option<String>,
-    pub threads: usize,
-    pub exchanges: bool,
-    pub series: Option<Duration>,
-    pub overwrite: bool,
-}
-
-impl Kept<'_> {
-    pub fn open(self, experiments: &[Experiment], plans: &[Vec<PlannedRun>], global: &Global) -> anyhow::Result<Store> {
-        let origins: Vec<Origin> = experiments.iter().map(Experiment::origin).collect();
-        let begin = Begin {
-            directory: self.directory,
             program: Program::running(BUILD),
-            command: command_line(),
-            options: self.effort.to_string(),
-            effort: serde_json::to_value(self.effort)?,
-            shard: self.shard,
-            threads: self.threads,
-            origins: &origins,
-            plan: plans.iter().flatten().map(|run| run.id).collect(),
-            with_exchanges: self.exchanges,
+            effort: &options.effort(),
+            part: options.part.name(),
+            jobs: options.jobs,
+            exchanges: self.exchanges,
             series: self.series,
             overwrites: self.overwrite,
         };
         // Whatever is wrong with the directory, another `--output` is right.
-        let (store, notes) =
-            Store::open(begin).map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
-        if !global.quiet {
-            notes.iter().for_each(|note| show::note(format_args!("{note}")));
-        }
-        Ok(store)
+        let opened = ResultDirectory::open(output, experiments);
+        let (directory, notes) = opened.map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
+        show::notes(&notes, global);
+        Ok(Some(directory))
     }
 }
 
-pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str, effort: &Effort) -> anyhow::Result<()> {
-    let text = format!("{}\n{ranking}", heading(effort));
-    Ok(store.write_comparison(lines, &text)?)
-}
-
-/// Bytes that are no text are replaced.
-pub fn command_line() -> Vec<String> {
-    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
-}
-
-pub fn save(store: &Store, done: &CompletedExperiment, effort: &Effort, global: &Global) -> anyhow::Result<()> {
-    let mut values = Vec::new();
-    write_json(&done.values, &mut values)?;
-    let Completion { runs, reused, failures, cost } = &done.completion;
-    let text = format!("{}\n{}", heading(effort), done.text(Table::to_string));
-    let name = done.name();
-    let finished = Finished {
-        values: &values,
-        text: &text,
-        runs: *runs,
-        from_journal: *reused,
-        failures,
-        events: cost.events,
-        cpu: cost.cpu,
-        score: (!done.is_part).then(|| done.summary().score()),
-    };
-    if done.is_part {
-        store.record(name, &finished)?
-    } else {
-        store.finish(name, &finished)?
-    }
-    if *reused > 0 && !global.quiet {
-        show::note(format_args!("{name}: {reused} of {runs} runs taken from {}", store.journal().display()));
-    }
-    Ok(())
-}
-
-const BUILD: Build = Build {
+pub const BUILD: Build = Build {
     version: env!("CARGO_PKG_VERSION"),
     commit: option_env!("CONCHE_COMMIT"),
     is_dirty: match option_env!("CONCHE_DIRTY") {

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use conche_lab::directory::command_line;
 use conche_report::{ReadError, Results, Selection, figure, page};
 
 use crate::Global;
 use crate::error::UsageError;
-use crate::experiment::{command_line, labels, merged};
+use crate::experiment::{labels, merged};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

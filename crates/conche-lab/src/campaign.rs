@@ -4,7 +4,7 @@
 //! A [`Store`] keeps finished runs, which are not repeated.
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -211,7 +211,7 @@ pub enum ExperimentError {
 
 enum RunError<E> {
     Cell(E),
-    NotStored(String),
+    NotStored(Option<String>),
     Table(io::Error),
     Panicked(String),
 }
@@ -220,7 +220,7 @@ impl<E: Display> Display for RunError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cell(error) => error.fmt(f),
-            Self::NotStored(problem) => f.write_str(problem),
+            Self::NotStored(problem) => f.write_str(problem.as_deref().unwrap_or("it has not been run")),
             Self::Table(error) => error.fmt(f),
             Self::Panicked(message) => write!(f, "it panicked: {message}"),
         }
@@ -303,15 +303,17 @@ pub fn run<C: RunnableCell>(
     let total = runs.iter().map(|run| run.work).sum();
     let progress = Progress { done: 0, total, reused: 0 };
     let tally = Mutex::new((progress, Completion { runs: runs.len() as u64, ..Completion::default() }));
+    let failures = |of: &[Failure]| of.iter().map(|failure| (failure.run, failure.problem.clone())).collect();
+    let only_stored: Option<HashMap<RunId, String>> = options.only_stored.map(failures);
     let one = |planned: PlannedRun| {
-        let PlannedRun { id, cell, replication, work } = planned;
+        let PlannedRun { id, cell, work, .. } = planned;
         let cell = &cells[cell];
         let began = ThreadTime::now();
         let reused = options.store.and_then(|store| store.taken(id, |samples| cell.restore(samples)));
         let is_reused = reused.is_some();
-        let ran = match (reused, options.only_stored) {
+        let ran = match (reused, &only_stored) {
             (Some(outcome), _) => Ok(RunResult { outcome, events: 0 }),
-            (None, Some(failures)) => Err(not_stored(origin, cell, replication, failures)),
+            (None, Some(failures)) => Err(RunError::NotStored(failures.get(&id).cloned())),
             (None, None) => run_once(cell, origin, planned, options.store),
         };
         let cpu = began.elapsed();
@@ -339,8 +341,9 @@ pub fn run<C: RunnableCell>(
     let (_, mut completion) = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let none = |cell: &C| (0..cell.replications()).map(|_| None).collect();
     let mut outcomes: Outcomes<C> = cells.iter().map(none).collect();
-    for (PlannedRun { cell, replication, .. }, ran) in all {
+    for (PlannedRun { id, cell, replication, .. }, ran) in all {
         let failed = |problem: RunError<C::Error>| Failure {
+            run: id,
             scenario: origin.name.clone(),
             cell: cells[cell].name(),
             replication: replication.index,
@@ -351,18 +354,6 @@ pub fn run<C: RunnableCell>(
         outcomes[cell][replication.index as usize] = outcome.ok();
     }
     Ok((outcomes, completion))
-}
-
-fn not_stored<C: RunnableCell>(
-    origin: &Origin,
-    cell: &C,
-    replication: Replication,
-    failures: &[Failure],
-) -> RunError<C::Error> {
-    let name = cell.name();
-    let is_it = |of: &&Failure| of.seed == replication.seed && of.cell == name && of.scenario == origin.name;
-    let problem = failures.iter().find(is_it).map(|failure| failure.problem.clone());
-    RunError::NotStored(problem.unwrap_or_else(|| "it has not been run".to_owned()))
 }
 
 fn run_once<C: RunnableCell>(

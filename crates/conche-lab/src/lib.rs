@@ -6,7 +6,9 @@
 
 pub mod campaign;
 pub mod comparison;
+pub mod directory;
 pub mod experiment;
+pub mod merge;
 pub mod metrics;
 pub mod networks;
 pub mod papers;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SCHEMA;
 use crate::origin::{Origin, Program, sha256};
+use crate::run::RunId;
 
 /// The manifest. Missing keys are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -124,6 +125,8 @@ pub struct Near {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Failure {
+    /// ID.
+    pub run: RunId,
     /// Scenario.
     pub scenario: String,
     /// Name of the cell.

@@ -179,6 +179,18 @@ impl Store {
         Ok((store, notes.into_iter().map(|note| format!("{}: {note}", directory.join(JOURNAL).display())).collect()))
     }
 
+    /// Returns the directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns whether only a part of the plan is run.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.lock().manifest.shard.is_some()
+    }
+
     /// Returns the path of the journal.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
@@ -234,11 +246,11 @@ impl Store {
         self.journal.add(run, events, places, timelines, outcome);
     }
 
-    /// Adds the runs of the plan that another directory has.
+    /// Adds the runs of the plan that another directory has, and calls `copied` after each.
     ///
     /// # Errors
     /// If it has no results, or they cannot be copied.
-    pub fn import(&self, directory: &Path) -> Result<(), StoreError> {
+    pub fn import(&self, directory: &Path, copied: &mut dyn FnMut()) -> Result<(), StoreError> {
         let of = |problem| StoreError::Import { directory: directory.to_owned(), problem };
         let journal = directory.join(JOURNAL);
         if !journal.exists() {
@@ -249,7 +261,7 @@ impl Store {
             let path = directory.join(name);
             path.exists().then(|| RunTable::open_stored(&path, table.shape().clone())).transpose()
         };
-        let copy = || -> io::Result<()> {
+        let mut copy = || -> io::Result<()> {
             let exchanges = self.exchanges.as_ref().map(|table| open(EXCHANGES, table)).transpose()?.flatten();
             let series = self.series.as_ref().map(|(table, _)| open(SERIES, table)).transpose()?.flatten();
             Journal::read(&journal, |run, line, places| {
@@ -271,6 +283,7 @@ impl Store {
                     place
                 });
                 self.journal.add_line(run, line, Places { exchanges: of_exchanges, series: of_series });
+                copied();
                 Ok(())
             })
         };
@@ -301,24 +314,19 @@ impl Store {
         self.lock().runs.push(rows);
     }
 
-    /// Records the end of a part of a scenario's runs.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn record(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
-        let mut done = self.lock();
-        done.record(name, finished);
-        done.manifest.write(&self.directory).map_err(|error| self.failed(error))
-    }
-
-    /// Writes a scenario's results.
+    /// Writes a scenario's results; of a part, only the manifest.
     ///
     /// # Errors
     /// If they cannot be written.
     pub fn finish(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
         let mut done = self.lock();
-        done.record(name, finished);
         let Done { manifest, values, runs } = &mut *done;
+        let scenarios = manifest.scenarios.iter_mut();
+        scenarios.filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
+        manifest.failures.extend_from_slice(finished.failures);
+        if manifest.shard.is_some() {
+            return manifest.write(&self.directory).map_err(|error| self.failed(error));
+        }
         values.extend_from_slice(finished.values);
         let write = || {
             fs::write(self.directory.join(VALUES), values.as_slice())?;
@@ -386,14 +394,6 @@ impl Store {
 
     fn failed(&self, error: io::Error) -> StoreError {
         StoreError::Io { directory: self.directory.clone(), error }
-    }
-}
-
-impl Done {
-    fn record(&mut self, name: &str, finished: &Finished<'_>) {
-        let scenarios = self.manifest.scenarios.iter_mut();
-        scenarios.filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
-        self.manifest.failures.extend_from_slice(finished.failures);
     }
 }
 

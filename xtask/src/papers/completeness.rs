@@ -3,9 +3,7 @@
 use anyhow::{Context, Result, bail};
 use conche_results::{Manifest, State};
 use serde::Deserialize;
-
-/// Options that change a paper's scenario, whatever the number of replications.
-const OTHERWISE: [&str; 7] = ["--quick", "--runs", "--seed", "--controllers", "--baseline", "--set", "--only"];
+use serde_json::Value;
 
 #[derive(Deserialize)]
 struct Scenario {
@@ -32,12 +30,16 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
     if manifest.scenarios.is_empty() {
         bail!("these results are of no paper");
     }
+    let options = manifest.effort.as_object().context("manifest.json does not state the options")?;
     // A ranking names its controllers.
-    let allowed = |name: &str| gaps == Gaps::Stated && name == "--controllers";
-    let is_otherwise =
-        |argument: &str| argument.split('=').next().is_some_and(|name| OTHERWISE.contains(&name) && !allowed(name));
-    if let Some(option) = manifest.command.iter().find(|argument| is_otherwise(argument)) {
-        bail!("these results are not those of whole papers: they were run with {option}");
+    let allowed = |name: &str| gaps == Gaps::Stated && ["controllers", "compares"].contains(&name);
+    let is_given = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(values) => !values.is_empty(),
+        _ => true,
+    };
+    if let Some((option, value)) = options.iter().find(|(name, value)| is_given(value) && !allowed(name)) {
+        bail!("these results are not of whole papers: they were run with --{option} {value}");
     }
     for of in &manifest.scenarios {
         let text = scenario(&of.name)?;
@@ -57,6 +59,7 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
 #[cfg(test)]
 mod tests {
     use conche_results::{Scenario, Score};
+    use serde_json::json;
 
     use super::*;
 
@@ -69,7 +72,7 @@ mod tests {
         };
         Manifest {
             state: State::Complete,
-            command: ["conche", "reproduce", "--full", "-o", "--quick-look"].map(str::to_owned).into(),
+            effort: json!({"quick": false, "runs": null, "seed": null, "controllers": [], "set": [], "only": []}),
             scenarios: vec![of("p", "10 replications"), of("q", "10 replications of 3min")],
             ..Manifest::default()
         }
@@ -96,8 +99,9 @@ mod tests {
         refused("interrupted", |manifest| manifest.state = State::Running);
         refused("0 runs failed", |manifest| manifest.state = State::Failed);
         refused("of no paper", |manifest| manifest.scenarios.clear());
-        refused("with --quick", |manifest| manifest.command.push("--quick".to_owned()));
-        refused("with --only=a=b", |manifest| manifest.command.push("--only=a=b".to_owned()));
+        refused("with --quick true", |manifest| manifest.effort["quick"] = true.into());
+        refused("with --only [[\"a\",[\"b\"]]]", |manifest| manifest.effort["only"] = json!([["a", ["b"]]]));
+        refused("does not state the options", |manifest| manifest.effort = Value::Null);
         refused("p has 2 replications", |manifest| manifest.scenarios[0].extent = "2 replications".to_owned());
         refused("q has 1 replication", |manifest| manifest.scenarios[1].extent = "1 replication of 3min".to_owned());
         refused("q has no score", |manifest| manifest.scenarios[1].score = None);
@@ -112,7 +116,8 @@ mod tests {
     #[test]
     fn a_board_may_be_of_some_controllers_and_a_paper_may_not() {
         let mut some = Manifest { scenarios: vec![manifest().scenarios.remove(0)], ..manifest() };
-        some.command.push("--controllers".to_owned());
+        some.effort["controllers"] = json!(["cocoa"]);
+        some.effort["compares"] = true.into();
         let check = |gaps| check(&some, gaps, |_| Ok("replications = 10\n".to_owned()));
         check(Gaps::Stated).expect("its rows tell which");
         check(Gaps::Refused).expect_err("a paper has all of its schemes");

@@ -9,11 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use conche_lab::campaign::{Completion, ExperimentError, RunOptions};
+use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::Experiment;
-use conche_lab::papers::Summary;
-use conche_lab::results::{self, Begin, Program, Store, StoreError};
+use conche_lab::results::{Program, StoreError};
 use conche_lab::scenario::{Effort, ScenarioError as InvalidScenario};
-use conche_lab::value::write_json;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -60,7 +59,6 @@ enum Problem {
     Experiment(ExperimentError),
     Store(StoreError),
     AllFailed(String),
-    Other(String),
 }
 
 impl From<InvalidScenario> for Problem {
@@ -94,7 +92,6 @@ impl From<Problem> for PyErr {
             }
             Problem::Store(error) => PyOSError::new_err(with_source(&error)),
             Problem::AllFailed(text) => RunFailure::new_err(text),
-            Problem::Other(text) => PyRuntimeError::new_err(text),
         }
     }
 }
@@ -170,56 +167,31 @@ impl Campaign {
     /// Does the same as `conche run -o`.
     fn measure(&self, shared: &Shared) -> Result<Finished, Problem> {
         self.experiment.check()?;
-        let (store, notes) = self.open()?;
-        let options =
-            RunOptions { jobs: self.jobs, store: Some(&store), cancel: Some(&shared.cancel), ..RunOptions::default() };
+        // The executable is Python's.
+        let program = Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None };
+        let output = Output {
+            directory: &self.directory,
+            program,
+            effort: &self.effort,
+            part: None,
+            jobs: self.jobs,
+            exchanges: self.exchanges,
+            series: self.series,
+            overwrites: self.overwrite,
+        };
+        let (directory, notes) = ResultDirectory::open(output, std::slice::from_ref(&self.experiment))?;
+        let store = Some(directory.store());
+        let options = RunOptions { jobs: self.jobs, store, cancel: Some(&shared.cancel), ..RunOptions::default() };
         let measured = self.experiment.measure(options, &|progress| {
             shared.done.store(progress.done, Ordering::Relaxed);
             shared.total.store(progress.total, Ordering::Relaxed);
         })?;
-        let Completion { runs, reused, failures, cost } = &measured.completion;
-        let mut values = Vec::new();
-        write_json(&measured.values, &mut values).map_err(|error| Problem::Other(error.to_string()))?;
-        let tables = self.experiment.tables(&measured.values);
-        let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
-        let options = self.effort.to_string();
-        let space = if options.is_empty() { "" } else { " " };
-        let heading = format!("conche {}{space}{options}", env!("CARGO_PKG_VERSION"));
-        let finished = results::Finished {
-            values: &values,
-            text: &format!("{heading}\n{}\n{tables}", self.experiment),
-            runs: *runs,
-            from_journal: *reused,
-            failures,
-            events: cost.events,
-            cpu: cost.cpu,
-            score: Some(Summary::new(&self.experiment, &measured.values).score()),
-        };
-        store.finish(self.experiment.name(), &finished)?;
-        store.close()?;
+        directory.save(&self.experiment, &measured)?;
+        directory.close()?;
+        let Completion { runs, reused, failures, .. } = &measured.completion;
         match failures.first().filter(|_| failures.len() as u64 == *runs) {
             Some(first) => Err(Problem::AllFailed(format!("all {runs} runs failed; the first: {first}"))),
             None => Ok((*runs, *reused, notes)),
         }
-    }
-
-    fn open(&self) -> Result<(Store, Vec<String>), Problem> {
-        let threads = self.jobs.or_else(|| thread::available_parallelism().ok());
-        let begin = Begin {
-            directory: &self.directory,
-            // The executable is Python's.
-            program: Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None },
-            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
-            options: self.effort.to_string(),
-            effort: serde_json::to_value(&self.effort).map_err(|error| Problem::Other(error.to_string()))?,
-            shard: None,
-            threads: threads.map_or(1, NonZeroUsize::get),
-            origins: &[self.experiment.origin()],
-            plan: self.experiment.plan().iter().map(|run| run.id).collect(),
-            with_exchanges: self.exchanges,
-            series: self.series,
-            overwrites: self.overwrite,
-        };
-        Ok(Store::open(begin)?)
     }
 }

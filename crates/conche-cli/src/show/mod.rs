@@ -19,6 +19,7 @@ use conche::codec::{Escaped, OptionFormat, decode_uint};
 use conche::{ContentFormat, OptionNumber};
 use console::Style;
 
+use crate::Global;
 use crate::hexadecimal;
 
 /// Maximum nesting to indent. Deeper values are shown unchanged.
@@ -27,6 +28,12 @@ const DEEPEST: usize = 32;
 /// Ignores a failed write.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+pub fn notes(lines: &[String], global: &Global) {
+    if !global.quiet {
+        lines.iter().for_each(note);
+    }
 }
 
 pub fn escape(text: &str) -> String {

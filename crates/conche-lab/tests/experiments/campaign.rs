@@ -149,7 +149,7 @@ fn runs_that_are_not_stored_fail_with_the_reason_of_their_part() {
     let options = RunOptions { store: Some(&store), ..RunOptions::default() };
     run(&cells, &origin(), &runs[..2], options, &|_| {}).expect("threads");
     let (scenario, cell, problem) = ("test".to_owned(), "seeds".to_owned(), "it panicked".to_owned());
-    let failure = Failure { scenario, cell, replication: 2, seed: seed_of(7, 2), problem };
+    let failure = Failure { run: runs[2].id, scenario, cell, replication: 2, seed: seed_of(7, 2), problem };
     let options = RunOptions { only_stored: Some(std::slice::from_ref(&failure)), ..options };
     let (outcomes, completion) = run_all(&cells, options).expect("threads");
     assert_eq!(outcomes.concat(), [Some(seed_of(7, 0)), Some(seed_of(7, 1)), None, None]);

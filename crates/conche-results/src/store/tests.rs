@@ -62,7 +62,7 @@ fn stored_runs_are_reused_and_the_manifest_states_the_outcome() {
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(store.taken(run().id, Some), Some(vec![Sample::One(0.3)]));
     let (scenario, cell, problem) = ("small".to_owned(), "mine".to_owned(), "it fell over".to_owned());
-    let failures = [crate::Failure { scenario, cell, replication: 1, seed: 2, problem }];
+    let failures = [crate::Failure { run: run().id, scenario, cell, replication: 1, seed: 2, problem }];
     let finished = Finished { values: b"{}\n", text: "Small\n", runs: 2, failures: &failures, ..Finished::default() };
     store.finish("small", &finished).expect("it can be written");
     store.close().expect("it can be written");
