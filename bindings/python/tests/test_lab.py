@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -88,6 +89,26 @@ def test_an_experiment_is_immutable_and_has_a_plan() -> None:
     assert repr(changed) == (
         "<conche.Experiment yard --runs 3 --seed 7 --controllers cocoa:weak_k=1 --only meters=4>"
     )
+
+
+def test_an_experiment_is_pickled_with_its_files(tmp_path: Path) -> None:
+    changed = conche.Experiment(SCENARIO).only(meters=4).controllers("cocoa:weak_k=1").replications(3).seed(7)
+    changed = changed.quick().set("links.radio.wire.delay", "20ms")
+    again = pickle.loads(pickle.dumps(changed))
+    assert again == changed and hash(again) == hash(changed) and repr(again) == repr(changed)
+    assert changed != conche.Experiment(SCENARIO) != SCENARIO
+    (tmp_path / "rates.csv").write_text("time_s,bit_per_s\n0,250000\n20,0\n")
+    wire, traced = 'wire = { rate = "250kbit/s",', 'trace = { rates = { csv = "rates.csv" } }\nwire = {'
+    (tmp_path / "yard.toml").write_text(SCENARIO.replace(wire, traced))
+    traced = conche.Experiment(tmp_path / "yard.toml")
+    pickled = pickle.dumps(traced)
+    (tmp_path / "rates.csv").unlink()
+    assert pickle.loads(pickled) == traced != conche.Experiment(SCENARIO)
+
+
+@pytest.mark.parametrize("name", ["anrw18", "etfa14", "lossy-lan"])
+def test_a_named_experiment_is_pickled(name: str) -> None:
+    assert pickle.loads(pickle.dumps(conche.Experiment(name).quick())) == conche.Experiment(name).quick()
 
 
 def test_a_mapping_is_a_scenario() -> None:

@@ -81,7 +81,8 @@ class Experiment:
       working directory.
 
     The same scenario and changes give the same results as `conche run` with the same options, byte
-    by byte, with any number of threads.
+    by byte, with any number of threads. Experiments are equal if their runs are. A pickled one
+    contains the files that its scenario names.
 
     Raises ScenarioError if the scenario is invalid; its text has the place. Raises OSError if the
     file cannot be read.
@@ -209,6 +210,15 @@ class Experiment:
             if bar is not None:
                 bar.clear()
         return Results(directory, temporary)
+
+    def __reduce__(self) -> tuple[Callable[..., Experiment], tuple[object, ...]]:
+        return _restored, self._scenario.state()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Experiment) and (self is other or self.plan() == other.plan())
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def __repr__(self) -> str:
         return f"<conche.Experiment {' '.join(filter(None, [self.name, self._scenario.options]))}>"
@@ -397,6 +407,12 @@ def _read(source: str | PathLike[str] | Mapping[str, Any]) -> _conche.Scenario:
         hint = f"did you mean `{near[0]}`?" if near else f"papers are {', '.join(papers)}"
         message = f"no file, paper or network has this name; {hint}"
         raise FileNotFoundError(2, message, os.fspath(source)) from None
+
+
+def _restored(text: str, files: list[tuple[str, str]], effort: str) -> Experiment:
+    experiment = Experiment.__new__(Experiment)
+    experiment._scenario = _conche.Scenario.restore(text, files, effort)  # pyright: ignore[reportPrivateUsage]
+    return experiment
 
 
 def _toml(value: object) -> str:

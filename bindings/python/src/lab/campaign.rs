@@ -168,7 +168,8 @@ impl Campaign {
     fn measure(&self, shared: &Shared) -> Result<Finished, Problem> {
         self.experiment.check()?;
         // The executable is Python's.
-        let program = Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None };
+        let program =
+            Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None };
         let output = Output {
             directory: &self.directory,
             program,

@@ -15,6 +15,9 @@ use super::{ScenarioError, invalid};
 /// ID, cell, replication, seed and work of a run.
 type Run = (String, String, u32, u64, u64);
 
+/// Text of a scenario, the files that it names with their texts, and the changes in JSON.
+type State = (String, Vec<(String, String)>, String);
+
 /// A scenario with the options of `conche run`.
 #[pyclass(frozen, module = "conche._conche")]
 pub struct Scenario {
@@ -75,6 +78,25 @@ impl Scenario {
     #[staticmethod]
     fn names() -> (Vec<&'static str>, Vec<&'static str>) {
         (PAPERS.iter().map(|paper| paper.name).collect(), NETWORKS.iter().map(|network| network.name).collect())
+    }
+
+    /// Text, the files that it names with their texts, and the changes in JSON, for `restore`.
+    fn state(&self) -> PyResult<State> {
+        let effort = serde_json::to_string(&self.effort).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let origin = self.source.origin();
+        Ok((origin.text, origin.files, effort))
+    }
+
+    /// Rebuilds a scenario from its `state`.
+    #[staticmethod]
+    fn restore(py: Python<'_>, text: &str, files: Vec<(String, String)>, effort: &str) -> PyResult<Self> {
+        let effort = serde_json::from_str(effort).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let file = |name: &str| {
+            let of = files.iter().find(|(known, _)| known == name);
+            of.map(|(_, text)| text.clone()).ok_or(FileError::NotFound)
+        };
+        let read = py.detach(|| Experiment::read(text, &file, &Controllers::new()));
+        Self::new(read.map_err(|error| invalid(&error))?).changed(|of| *of = effort)
     }
 
     #[getter]
