@@ -13,8 +13,17 @@ pub const PACKAGE: &str = "bindings/python";
 pub const MANIFEST: &str = "bindings/python/Cargo.toml";
 
 /// Versions in the Python index.
-const TOOLS: [&str; 6] =
-    ["maturin==1.16.0", "pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1", "pyright==1.1.414", "pytest==9.2.0"];
+const TOOLS: [&str; 9] = [
+    "maturin==1.16.0",
+    "moto[server]==5.2.5",
+    "obstore==0.12.1",
+    "pandas==3.1.1",
+    "polars==2.1.0",
+    "pyarrow==26.0.1",
+    "pyright==1.1.414",
+    "pytest==9.2.0",
+    "ray==2.60.0",
+];
 
 /// Returns a Python with the package, built in this profile of cargo, and the tools of its tests.
 pub fn conche(project: &Project, profile: &str) -> Result<String> {

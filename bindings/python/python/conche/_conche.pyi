@@ -5,6 +5,7 @@ from os import PathLike
 from typing import TypedDict, final
 
 __version__: str
+LAB_VERSION: str
 
 RawOption = tuple[int, bytes]
 
@@ -206,6 +207,18 @@ class Scenario:
         options: RunOptions,
         progress: Callable[[int, int], object] | None,
     ) -> tuple[int, int, list[str]]: ...
+    def run_part(
+        self, directory: PathLike[str], options: RunOptions, ids: list[str]
+    ) -> tuple[int, float, list[tuple[str, str]]]: ...
+    def collected(self, directory: PathLike[str], options: RunOptions) -> Collected: ...
+
+@final
+class Collected:
+    """A directory of results that takes the runs of parts."""
+
+    def missing(self) -> list[int]: ...
+    def add(self, part: PathLike[str]) -> None: ...
+    def finish(self, failures: list[tuple[str, str]]) -> tuple[int, int, list[str]]: ...
 
 @final
 class ArrowTable:

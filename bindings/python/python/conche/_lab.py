@@ -14,7 +14,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from conche import _conche
 from conche._conche import ScenarioError
@@ -35,6 +35,7 @@ SHOWN = 20
 class RunArguments(TypedDict, total=False):
     """Optional arguments of `Experiment.run`, without effect on results."""
 
+    on: Literal["threads", "ray"]
     jobs: int | None
     progress: Progress
     output: str | PathLike[str] | None
@@ -165,6 +166,7 @@ class Experiment:
     def run(
         self,
         *,
+        on: Literal["threads", "ray"] = "threads",
         jobs: int | None = None,
         progress: Progress = None,
         output: str | PathLike[str] | None = None,
@@ -174,12 +176,14 @@ class Experiment:
     ) -> Results:
         """Runs the experiment, and returns its results.
 
-        - `jobs`: threads; by default one per core.
-        - `progress`: True shows a bar if standard error is a terminal. A function is called with
+        - `on`: `"ray"` runs it on a Ray cluster, as `conche.ray` describes.
+        - `jobs`: threads, or runs of the cluster at the same time; by default one per core.
+        - `progress`: True shows a bar if standard error is a terminal; on Ray, lines otherwise. A function is called with
           the work done and all work, in a unit of estimated duration.
         - `output`: directory of the results, which has the files of `conche run -o`. Runs that it
           has are not repeated; with `overwrite`, its results are removed first. Without `output`,
-          the results are in a temporary directory until the Results are no longer used.
+          the results are in a temporary directory until the Results are no longer used. On Ray, a
+          directory that all nodes reach, or `"s3://bucket/prefix"`.
         - `exchanges`: keeps every exchange, for `Results.exchanges`.
         - `series`: keeps time series in this interval of simulated time, in seconds, for
           `Results.series`.
@@ -191,6 +195,18 @@ class Experiment:
         if `output` has other results, and OSError if it cannot be written. `Results.failures` has
         the failed runs if others succeeded.
         """
+        if on == "ray":
+            from conche import ray
+
+            return ray.run(
+                self,
+                output=output,
+                jobs=jobs,
+                progress=progress,
+                exchanges=exchanges,
+                series=series,
+                overwrite=overwrite,
+            )
         temporary = None
         if output is None:
             temporary = tempfile.TemporaryDirectory(prefix="conche-", ignore_cleanup_errors=True)

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use conche_lab::campaign::{Completion, ExperimentError, RunOptions};
+use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, UnknownRun};
 use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::Experiment;
 use conche_lab::results::{Program, StoreError};
@@ -36,10 +36,10 @@ pub struct Options {
 
 /// An experiment to run.
 pub struct Campaign {
-    experiment: Experiment,
+    pub(super) experiment: Experiment,
     effort: Effort,
     directory: PathBuf,
-    jobs: Option<NonZeroUsize>,
+    pub(super) jobs: Option<NonZeroUsize>,
     exchanges: bool,
     series: Option<Duration>,
     overwrite: bool,
@@ -47,17 +47,25 @@ pub struct Campaign {
 
 /// Shared with the background thread.
 #[derive(Default)]
-struct Shared {
-    cancel: AtomicBool,
+pub(super) struct Shared {
+    pub(super) cancel: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
 }
 
+impl Shared {
+    pub(super) fn show(&self, progress: Progress) {
+        self.done.store(progress.done, Ordering::Relaxed);
+        self.total.store(progress.total, Ordering::Relaxed);
+    }
+}
+
 #[derive(Debug)]
-enum Problem {
+pub(super) enum Problem {
     Scenario(InvalidScenario),
     Experiment(ExperimentError),
     Store(StoreError),
+    Part(UnknownRun),
     AllFailed(String),
 }
 
@@ -82,6 +90,12 @@ impl From<StoreError> for Problem {
     }
 }
 
+impl From<UnknownRun> for Problem {
+    fn from(error: UnknownRun) -> Self {
+        Self::Part(error)
+    }
+}
+
 impl From<Problem> for PyErr {
     fn from(problem: Problem) -> Self {
         match problem {
@@ -90,6 +104,7 @@ impl From<Problem> for PyErr {
             Problem::Store(error @ (StoreError::Previous { .. } | StoreError::Import { .. })) => {
                 PyValueError::new_err(error.to_string())
             }
+            Problem::Part(error) => PyValueError::new_err(error.to_string()),
             Problem::Store(error) => PyOSError::new_err(with_source(&error)),
             Problem::AllFailed(text) => RunFailure::new_err(text),
         }
@@ -121,52 +136,27 @@ impl Campaign {
         })
     }
 
-    /// Runs it on a thread of its own, and waits. A signal ends the wait: runs in progress end in
-    /// the background.
+    /// Runs it, and writes its results.
     pub fn run(self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Finished> {
-        let shared = Arc::new(Shared::default());
-        let (sender, receiver) = mpsc::channel();
-        let of_thread = Arc::clone(&shared);
-        let start = thread::Builder::new().name("conche-lab".to_owned());
-        start.spawn(move || {
-            // Nobody receives after a signal.
-            let _ = sender.send(self.measure(&of_thread));
-        })?;
-        let show = || {
-            let (done, total) = (shared.done.load(Ordering::Relaxed), shared.total.load(Ordering::Relaxed));
-            match progress {
-                Some(progress) if total > 0 => progress.call1((done, total)).map(drop),
-                _ => Ok(()),
-            }
-        };
-        let receiver = std::sync::Mutex::new(receiver);
-        let next = || match receiver.lock() {
-            Ok(receiver) => receiver.recv_timeout(POLL),
-            Err(_) => Err(RecvTimeoutError::Disconnected),
-        };
-        loop {
-            match py.detach(next) {
-                Ok(finished) => {
-                    let finished = finished?;
-                    show()?;
-                    return Ok(finished);
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(PyRuntimeError::new_err("the experiment's thread has panicked"));
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(error) = py.check_signals().and_then(|()| show()) {
-                        shared.cancel.store(true, Ordering::Relaxed);
-                        return Err(error);
-                    }
-                }
-            }
-        }
+        in_background(py, progress, move |shared| self.measure(shared))
     }
 
     /// Does the same as `conche run -o`.
     fn measure(&self, shared: &Shared) -> Result<Finished, Problem> {
         self.experiment.check()?;
+        let (directory, notes) = self.open(None)?;
+        let store = Some(directory.store());
+        let options = RunOptions { jobs: self.jobs, store, cancel: Some(&shared.cancel), ..RunOptions::default() };
+        let measured = self.experiment.measure(options, &|progress| shared.show(progress))?;
+        directory.save(&self.experiment, &measured)?;
+        directory.close()?;
+        let Completion { runs, reused, failures, .. } = &measured.completion;
+        unless_all_failed(*runs, failures)?;
+        Ok((*runs, *reused, notes))
+    }
+
+    /// Opens the directory of its results, or of a part's.
+    pub(super) fn open(&self, part: Option<String>) -> Result<(ResultDirectory, Vec<String>), StoreError> {
         // The executable is Python's.
         let program =
             Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None };
@@ -174,25 +164,66 @@ impl Campaign {
             directory: &self.directory,
             program,
             effort: &self.effort,
-            part: None,
+            part,
             jobs: self.jobs,
             exchanges: self.exchanges,
             series: self.series,
             overwrites: self.overwrite,
         };
-        let (directory, notes) = ResultDirectory::open(output, std::slice::from_ref(&self.experiment))?;
-        let store = Some(directory.store());
-        let options = RunOptions { jobs: self.jobs, store, cancel: Some(&shared.cancel), ..RunOptions::default() };
-        let measured = self.experiment.measure(options, &|progress| {
-            shared.done.store(progress.done, Ordering::Relaxed);
-            shared.total.store(progress.total, Ordering::Relaxed);
-        })?;
-        directory.save(&self.experiment, &measured)?;
-        directory.close()?;
-        let Completion { runs, reused, failures, .. } = &measured.completion;
-        match failures.first().filter(|_| failures.len() as u64 == *runs) {
-            Some(first) => Err(Problem::AllFailed(format!("all {runs} runs failed; the first: {first}"))),
-            None => Ok((*runs, *reused, notes)),
+        ResultDirectory::open(output, std::slice::from_ref(&self.experiment))
+    }
+}
+
+pub(super) fn unless_all_failed(runs: u64, failures: &[Failure]) -> Result<(), Problem> {
+    match failures.first().filter(|_| failures.len() as u64 == runs) {
+        Some(first) => Err(Problem::AllFailed(format!("all {runs} runs failed; the first: {first}"))),
+        None => Ok(()),
+    }
+}
+
+/// Works on a thread of its own, and waits. A signal ends the wait: runs in progress end in the
+/// background.
+pub(super) fn in_background<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Shared) -> Result<T, Problem> + Send + 'static,
+) -> PyResult<T> {
+    let shared = Arc::new(Shared::default());
+    let (sender, receiver) = mpsc::channel();
+    let of_thread = Arc::clone(&shared);
+    let start = thread::Builder::new().name("conche-lab".to_owned());
+    start.spawn(move || {
+        // Nobody receives after a signal.
+        let _ = sender.send(work(&of_thread));
+    })?;
+    let show = || {
+        let (done, total) = (shared.done.load(Ordering::Relaxed), shared.total.load(Ordering::Relaxed));
+        match progress {
+            Some(progress) if total > 0 => progress.call1((done, total)).map(drop),
+            _ => Ok(()),
+        }
+    };
+    let receiver = std::sync::Mutex::new(receiver);
+    let next = || match receiver.lock() {
+        Ok(receiver) => receiver.recv_timeout(POLL),
+        Err(_) => Err(RecvTimeoutError::Disconnected),
+    };
+    loop {
+        match py.detach(next) {
+            Ok(finished) => {
+                let finished = finished?;
+                show()?;
+                return Ok(finished);
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the experiment's thread has panicked"));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(error) = py.check_signals().and_then(|()| show()) {
+                    shared.cancel.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
         }
     }
 }

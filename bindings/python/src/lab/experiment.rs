@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::campaign::{Campaign, Finished, Options};
-use super::{ScenarioError, invalid};
+use super::{ScenarioError, invalid, part};
 
 /// ID, cell, replication, seed and work of a run.
 type Run = (String, String, u32, u64, u64);
@@ -171,6 +171,22 @@ impl Scenario {
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Finished> {
         Campaign::new(&self.adjusted, &self.effort, directory, options)?.run(py, progress.as_ref())
+    }
+
+    /// Runs the runs with these IDs into `directory`, a part of the results.
+    fn run_part(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        options: Options,
+        ids: Vec<String>,
+    ) -> PyResult<part::PartDone> {
+        part::run_part(Campaign::new(&self.adjusted, &self.effort, directory, options)?, py, &ids)
+    }
+
+    /// Opens `directory` for the runs of parts.
+    fn collected(&self, py: Python<'_>, directory: PathBuf, options: Options) -> PyResult<part::Collected> {
+        part::Collected::open(Campaign::new(&self.adjusted, &self.effort, directory, options)?, py)
     }
 }
 

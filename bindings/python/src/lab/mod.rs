@@ -2,10 +2,11 @@
 
 mod campaign;
 mod experiment;
+mod part;
 mod results;
 mod table;
 
-use conche_lab::scenario;
+use conche_lab::{campaign as lab, scenario};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -28,8 +29,10 @@ create_exception!(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
+    module.add("LAB_VERSION", lab::VERSION)?;
     module.add("RunFailure", py.get_type::<RunFailure>())?;
     module.add_class::<experiment::Scenario>()?;
+    module.add_class::<part::Collected>()?;
     module.add_class::<results::Stored>()?;
     module.add_class::<table::ArrowTable>()
 }
