@@ -526,6 +526,7 @@ impl OutputDir {
             program: Program::running(BUILD),
             effort: &options.effort(),
             part: options.part.name(),
+            plan: None,
             jobs: options.jobs,
             exchanges: self.exchanges,
             series: self.series,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use conche_results::{Begin, Finished, Origin, Program, Store, StoreError};
+use conche_results::{Begin, Finished, Origin, Program, RunId, Store, StoreError};
 
 use crate::campaign::Completion;
 use crate::experiment::{Experiment, Measured};
@@ -25,6 +25,9 @@ pub struct Output<'a> {
     pub effort: &'a Effort,
     /// The part of the runs that is made, such as `1/8`; `None` for all.
     pub part: Option<String>,
+    /// Runs that it is opened for, in their order; by default all of the experiments. A few of a
+    /// million runs are opened without hashing them all.
+    pub plan: Option<Vec<RunId>>,
     /// Threads; by default one per core.
     pub jobs: Option<NonZeroUsize>,
     /// Keeps every exchange.
@@ -56,7 +59,7 @@ impl ResultDirectory {
     /// # Errors
     /// If it cannot be written, or its results cannot be continued.
     pub fn open(output: Output<'_>, experiments: &[Experiment]) -> Result<(Self, Vec<String>), StoreError> {
-        let Output { directory, program, effort, part, jobs, exchanges, series, overwrites } = output;
+        let Output { directory, program, effort, part, plan, jobs, exchanges, series, overwrites } = output;
         let options = effort.to_string();
         let space = if options.is_empty() { "" } else { " " };
         let heading = format!("conche {}{space}{options}", program.version);
@@ -71,7 +74,7 @@ impl ResultDirectory {
             shard: part,
             threads: threads.map_or(1, NonZeroUsize::get),
             origins: &origins,
-            plan: experiments.iter().flat_map(Experiment::plan).map(|run| run.id).collect(),
+            plan: plan.unwrap_or_else(|| experiments.iter().flat_map(Experiment::plan).map(|run| run.id).collect()),
             with_exchanges: exchanges,
             series,
             overwrites,

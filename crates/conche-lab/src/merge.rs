@@ -142,6 +142,7 @@ impl Parts {
             program,
             effort,
             part: None,
+            plan: None,
             jobs: None,
             exchanges: *exchanges,
             series: *series,

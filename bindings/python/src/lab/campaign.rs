@@ -11,7 +11,7 @@ use std::time::Duration;
 use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, UnknownRun};
 use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::Experiment;
-use conche_lab::results::{Program, StoreError};
+use conche_lab::results::{Program, RunId, StoreError};
 use conche_lab::scenario::{Effort, ScenarioError as InvalidScenario};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -144,7 +144,7 @@ impl Campaign {
     /// Does the same as `conche run -o`.
     fn measure(&self, shared: &Shared) -> Result<Finished, Problem> {
         self.experiment.check()?;
-        let (directory, notes) = self.open(None)?;
+        let (directory, notes) = self.open(None, None)?;
         let store = Some(directory.store());
         let options = RunOptions { jobs: self.jobs, store, cancel: Some(&shared.cancel), ..RunOptions::default() };
         let measured = self.experiment.measure(options, &|progress| shared.show(progress))?;
@@ -156,7 +156,11 @@ impl Campaign {
     }
 
     /// Opens the directory of its results, or of a part's.
-    pub(super) fn open(&self, part: Option<String>) -> Result<(ResultDirectory, Vec<String>), StoreError> {
+    pub(super) fn open(
+        &self,
+        part: Option<String>,
+        plan: Option<Vec<RunId>>,
+    ) -> Result<(ResultDirectory, Vec<String>), StoreError> {
         // The executable is Python's.
         let program =
             Program { version: env!("CARGO_PKG_VERSION").to_owned(), commit: None, dirty: None, sha256: None };
@@ -165,6 +169,7 @@ impl Campaign {
             program,
             effort: &self.effort,
             part,
+            plan,
             jobs: self.jobs,
             exchanges: self.exchanges,
             series: self.series,

@@ -1,7 +1,9 @@
 //! A scenario and the changes to it.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use conche_lab::campaign::PlannedRun;
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::{NETWORKS, Network};
 use conche_lab::papers::{PAPERS, Paper};
@@ -24,11 +26,19 @@ pub struct Scenario {
     source: Experiment,
     effort: Effort,
     adjusted: Experiment,
+    /// All runs in the order of their IDs, for parts.
+    by_id: OnceLock<Vec<PlannedRun>>,
 }
 
 impl Scenario {
     fn new(source: Experiment) -> Self {
-        Self { adjusted: source.clone(), source, effort: Effort::default() }
+        Self { adjusted: source.clone(), source, effort: Effort::default(), by_id: OnceLock::new() }
+    }
+
+    fn runs_by_id(&self) -> Vec<PlannedRun> {
+        let mut runs = self.adjusted.plan();
+        runs.sort_unstable_by_key(|run| run.id);
+        runs
     }
 
     /// Applies all options to the source, in the order of the command.
@@ -38,7 +48,7 @@ impl Scenario {
         let checked = adjusted.adjust(&effort);
         let checked = checked.and_then(|()| Experiment::check_labels(std::slice::from_ref(&adjusted)));
         checked.map_err(|error| invalid(&error))?;
-        Ok(Self { source: self.source.clone(), effort, adjusted })
+        Ok(Self { source: self.source.clone(), effort, adjusted, by_id: OnceLock::new() })
     }
 }
 
@@ -181,7 +191,8 @@ impl Scenario {
         options: Options,
         ids: Vec<String>,
     ) -> PyResult<part::PartDone> {
-        part::run_part(Campaign::new(&self.adjusted, &self.effort, directory, options)?, py, &ids)
+        let campaign = Campaign::new(&self.adjusted, &self.effort, directory, options)?;
+        part::run_part(campaign, py, &ids, py.detach(|| self.by_id.get_or_init(|| self.runs_by_id())))
     }
 
     /// Opens `directory` for the runs of parts.

@@ -1,6 +1,6 @@
 //! Parts of a plan: each is run into a directory of its own, and [`Collected`] makes results of all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,13 +19,17 @@ type FailedRun = (String, String);
 /// Simulator's events, CPU time in seconds, and failed runs of a part.
 pub type PartDone = (u64, f64, Vec<FailedRun>);
 
-/// Runs the runs with these IDs.
-pub fn run_part(campaign: Campaign, py: Python<'_>, ids: &[String]) -> PyResult<PartDone> {
-    let part = Part::Runs(ids.iter().map(|id| read(id)).collect::<PyResult<_>>()?);
+/// Runs the runs with these IDs; `plan` has all runs in the order of their IDs.
+pub fn run_part(campaign: Campaign, py: Python<'_>, ids: &[String], plan: &[PlannedRun]) -> PyResult<PartDone> {
+    let ids = ids.iter().map(|id| read(id)).collect::<PyResult<HashSet<RunId>>>()?;
+    let found = ids.iter().filter_map(|id| plan.binary_search_by_key(id, |run| run.id).ok());
+    let mut runs: Vec<PlannedRun> = found.map(|place| plan[place]).collect();
+    runs.sort_by_key(|run| (run.cell, run.replication.index));
+    let part = Part::Runs(ids);
     in_background(py, None, move |shared| {
-        let mut runs = part.of(&[campaign.experiment.plan()])?;
-        let runs = runs.pop().unwrap_or_default();
-        let (directory, _) = campaign.open(Some(part.to_string()))?;
+        part.of(std::slice::from_ref(&runs))?;
+        let plan = runs.iter().map(|run| run.id).collect();
+        let (directory, _) = campaign.open(Some(part.to_string()), Some(plan))?;
         let (jobs, store) = (campaign.jobs, Some(directory.store()));
         let options = RunOptions { jobs, store, cancel: Some(&shared.cancel), ..RunOptions::default() };
         let completion = campaign.experiment.run(&runs, options, &|progress| shared.show(progress))?;
@@ -54,8 +58,9 @@ impl Collected {
     pub fn open(campaign: Campaign, py: Python<'_>) -> PyResult<Self> {
         let open = || {
             campaign.experiment.check()?;
-            let (directory, _) = campaign.open(None)?;
-            Ok::<_, Problem>((campaign.experiment.plan(), directory))
+            let plan = campaign.experiment.plan();
+            let (directory, _) = campaign.open(None, Some(plan.iter().map(|run| run.id).collect()))?;
+            Ok::<_, Problem>((plan, directory))
         };
         let (plan, directory) = py.detach(open)?;
         Ok(Self { campaign: Arc::new(campaign), plan, directory: Mutex::new(Some(directory)) })
