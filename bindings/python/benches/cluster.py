@@ -69,12 +69,12 @@ class Ways:
         self.experiment = conche.Experiment(SCENARIO).quick()
 
     def by_command(self, out: Path) -> None:
-        subprocess.run([self.command, "run", SCENARIO, "--quick", "--quiet", "-o", out], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([self.command, "reproduce", SCENARIO, "--quick", "--quiet", "-o", out], check=True, stdout=subprocess.DEVNULL)
 
     def by_shards(self, count: int, out: Path) -> None:
         parts = [self.directory / f"{count}-{number}" for number in range(1, count + 1)]
         for number, part in enumerate(parts, 1):
-            run = [self.command, "run", SCENARIO, "--quick", "--quiet", "--shard", f"{number}/{count}", "-o", part]
+            run = [self.command, "reproduce", SCENARIO, "--quick", "--quiet", "--shard", f"{number}/{count}", "-o", part]
             subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
         merge = [self.command, "merge", "--quiet", *parts, "-o", out]
         subprocess.run(merge, check=True, stdout=subprocess.DEVNULL)

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("scenario", metavar="SCENARIO", help="a file, or the name of a paper or network")
     run.add_argument("-o", "--output", required=True, metavar="DIR", help="directory that all nodes reach, or s3://bucket/prefix")
-    run.add_argument("--address", metavar="ADDRESS", help="Ray cluster, such as auto or ray://head:10001; by default of RAY_ADDRESS or this machine")
+    run.add_argument("--address", metavar="ADDRESS", help="Ray cluster, as auto or HOST:PORT; by default of RAY_ADDRESS or this machine")
     run.add_argument("--set", action="append", default=[], type=assignment, metavar="PATH=VALUE", help="change a value; repeatable")
     run.add_argument("--only", action="append", default=[], type=assignment, metavar="AXIS=LABELS", help="select runs; repeatable")
     run.add_argument("--controllers", metavar="NAMES", help="run these controllers instead of the schemes")

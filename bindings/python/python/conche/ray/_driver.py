@@ -56,7 +56,6 @@ class Batch:
 
     runs: list[Planned]
     attempts: int = 0
-    problem: str = ""
 
     @property
     def ids(self) -> list[str]:
@@ -111,7 +110,8 @@ def run(
         collected.finish(list(campaign.failures.items()))
     if is_remote:
         upload_results(local, target)
-    storage.remove(storage.names() if not is_remote else campaign.stored)
+    left = [name for name in storage.names() if name.startswith(_storage.TEMPORARY)]
+    storage.remove(campaign.stored + left)
     storage.drop()
     return conche.Results(local, temporary)
 
@@ -208,7 +208,7 @@ class Campaign:
             self.storage.remove(self.storage.names())
         self.check_nodes(is_given)
         for name in self.storage.names():
-            if not (name.endswith(_chunk.SUFFIX) and self.collect(name)):
+            if name.endswith(_chunk.SUFFIX) and not self.collect(name):
                 self.storage.remove([name])
         missing = (self.plan[place] for place in self.collected.missing())
         pending = [run for run in missing if run.id not in self.failures]
@@ -331,7 +331,9 @@ class Campaign:
             explained = self.explained(error, "a node", "a shared directory or s3://")
             if batch.attempts + 1 >= ATTEMPTS or isinstance(explained, (_task.OtherVersion, ImportError)):
                 raise explained from error
-            problem = str(explained)
+            # No run has caused it, but a full disk, for example, which another node may not have.
+            self.again.append(Batch(batch.runs, batch.attempts + 1))
+            return
         except self.ray.exceptions.RayError as error:
             problem = str(error).strip().splitlines()[0]
         # A worker can have died after it has committed its object.
@@ -353,7 +355,7 @@ class Campaign:
             # One attempt each, until the run is found.
             self.again.extend(Batch(runs, ATTEMPTS - 2) for runs in (batch.runs[:half], batch.runs[half:]))
         else:
-            self.again.append(Batch(batch.runs, attempts, problem))
+            self.again.append(Batch(batch.runs, attempts))
 
     def cancel(self) -> None:
         """Ends the tasks of an interrupted campaign."""
