@@ -40,7 +40,7 @@ MANIFEST = "manifest.json"
 RESULTS = (*_chunk.FILES, MANIFEST, "figures.ndjson", "runs.parquet")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Planned:
     """A run of the plan."""
 
