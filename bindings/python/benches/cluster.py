@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import conche
@@ -176,7 +177,7 @@ def measure_overhead(directory: Path, seconds: float, workers: int, rounds: int)
             ray_s = time.monotonic() - began
         ratios.append(ray_s / threads_s)
         print(f"threads {threads_s:.1f} s, Ray {ray_s:.1f} s ({ratios[-1] - 1:+.1%}), its start {started_s:.1f} s", flush=True)
-    print(f"overhead: {sorted(ratios)[len(ratios) // 2] - 1:+.1%} (median), bar +10 %")
+    print(f"overhead: {median(ratios) - 1:+.1%} (median), bar +10 %")
 
 
 def few_replications(experiment: conche.Experiment) -> int:
@@ -195,18 +196,23 @@ def measure_chunks(directory: Path) -> None:
     work = _task.Work(ray.cloudpickle.dumps(experiment), options, storage, _task.VERSION)
     collected = experiment._scenario.collected(directory / "collected", options)  # pyright: ignore[reportPrivateUsage]
     shortest = sorted(plan, key=lambda run: run.work)
-    for count in (1, 10, min(100, len(shortest))):
-        ids = [run.id for run in shortest[:count]]
-        done = _task.run_chunk(work, ids)
-        parts = directory / f"part-{count}"
-        parts.mkdir()
-        began = time.monotonic()
-        _chunk.unpack(storage.get(_chunk.name(ids)), parts)
-        collected.add(parts)
-        added_s = time.monotonic() - began
+    for count in (1, 10, 100):
+        runs_s, stored_s, added_s, size = [], [], [], 0
+        for number in range(9):
+            ids = [run.id for run in shortest[number * count : (number + 1) * count]]
+            done = _task.run_chunk(work, ids)
+            part = directory / f"part-{count}-{number}"
+            part.mkdir()
+            began = time.monotonic()
+            _chunk.unpack(storage.get(_chunk.name(ids)), part)
+            collected.add(part)
+            added_s.append(time.monotonic() - began)
+            runs_s.append(done.runs_s)
+            stored_s.append(done.task_s - done.runs_s)
+            size = done.size
         print(
-            f"chunk of {count} runs: {done.size / count:.0f} bytes a run, {done.runs_s:.3f} s, "
-            f"packing and storing {1e3 * (done.task_s - done.runs_s):.1f} ms, driver {1e3 * added_s:.1f} ms"
+            f"chunk of {count} runs (medians of 9): {size / count:.0f} bytes a run, {median(runs_s):.3f} s, "
+            f"packing and storing {1e3 * median(stored_s):.1f} ms, driver {1e3 * median(added_s):.1f} ms"
         )
     with connected(1):
         empty: Any = ray.remote(_empty).options(num_cpus=1)
