@@ -10,8 +10,8 @@ use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
@@ -39,7 +39,33 @@ pub struct RunOptions<'a> {
     /// Once true, no further run begins, and the campaign ends with [`ExperimentError::Cancelled`];
     /// runs in progress end first, and the store keeps them.
     pub cancel: Option<&'a AtomicBool>,
+    /// Surrounds the work of each worker thread.
+    pub enter: Option<&'a Enter>,
 }
+
+/// Prepares a worker thread, such as for another language, and runs its work.
+#[derive(Clone)]
+pub struct Enter(Arc<dyn Fn(Work) + Send + Sync>);
+
+/// All work of a thread.
+pub type Work = Box<dyn FnOnce() + Send>;
+
+impl Enter {
+    /// `enter` must run the work that it receives.
+    pub fn new(enter: impl Fn(Work) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(enter))
+    }
+}
+
+impl fmt::Debug for Enter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Enter")
+    }
+}
+
+/// The panic of a controller that cannot continue: the run fails with this problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aborted(pub String);
 
 impl RunOptions<'_> {
     fn is_cancelled(&self) -> bool {
@@ -213,6 +239,7 @@ enum RunError<E> {
     Cell(E),
     NotStored(Option<String>),
     Table(io::Error),
+    Aborted(Aborted),
     Panicked(String),
 }
 
@@ -222,6 +249,7 @@ impl<E: Display> Display for RunError<E> {
             Self::Cell(error) => error.fmt(f),
             Self::NotStored(problem) => f.write_str(problem.as_deref().unwrap_or("it has not been run")),
             Self::Table(error) => error.fmt(f),
+            Self::Aborted(Aborted(problem)) => f.write_str(problem),
             Self::Panicked(message) => write!(f, "it panicked: {message}"),
         }
     }
@@ -365,7 +393,10 @@ fn run_once<C: RunnableCell>(
     let tables = store.map(|store| store.run_tables(id)).transpose().map_err(RunError::Table)?;
     let mut tables = tables.unwrap_or_default();
     let run = AssertUnwindSafe(|| cell.run(replication, &mut tables));
-    let ran = catch_unwind(run).map_err(|panic| RunError::Panicked(message(&*panic).to_owned()))?;
+    let ran = catch_unwind(run).map_err(|panic| match panic.downcast() {
+        Ok(aborted) => RunError::Aborted(*aborted),
+        Err(panic) => RunError::Panicked(message(&*panic).to_owned()),
+    })?;
     let ran = ran.map_err(RunError::Cell)?;
     if let Some(store) = store {
         let (scenario, settings) = (origin.name.clone(), origin.settings.clone());
@@ -383,7 +414,17 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, ExperimentError> {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
-    threads.build().map_err(|error| ExperimentError::Threads(error.to_string()))
+    let built = match options.enter {
+        None => threads.build(),
+        Some(enter) => {
+            let start = |thread: rayon::ThreadBuilder| {
+                let enter = enter.clone();
+                std::thread::Builder::new().spawn(move || enter.0(Box::new(move || thread.run()))).map(drop)
+            };
+            threads.spawn_handler(start).build()
+        }
+    };
+    built.map_err(|error| ExperimentError::Threads(error.to_string()))
 }
 
 /// Returns the seeds of replications 0, 1, ….

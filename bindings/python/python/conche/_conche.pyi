@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import TypedDict, final
+from typing import Literal, TypedDict, final
 
 __version__: str
 LAB_VERSION: str
@@ -177,6 +177,224 @@ class RunOptions(TypedDict):
     overwrite: bool
 
 @final
+class NonHistory:
+    """Non-confirmable messages sent to a peer."""
+
+    def __new__(
+        cls,
+        last: float | None = None,
+        since_confirmable: int = 0,
+        unanswered_since: float | None = None,
+        unanswered_bytes: int = 0,
+    ) -> NonHistory: ...
+    @property
+    def last(self) -> float | None:
+        """Time of the last in seconds; None if its response came while outstanding (RFC 7252 §4.7)."""
+    @property
+    def since_confirmable(self) -> int:
+        """Number since the last Confirmable message, at most 255."""
+    @property
+    def unanswered_since(self) -> float | None:
+        """Time of the first since the peer's last message, in seconds, if any."""
+    @property
+    def unanswered_bytes(self) -> int:
+        """Bytes since the peer's last message."""
+
+@final
+class Load:
+    """A peer's other messages, in flight and queued."""
+
+    def __new__(
+        cls, exchanges: int = 0, bytes: int = 0, queued: int = 0, non: NonHistory | None = None
+    ) -> Load: ...
+    @property
+    def exchanges(self) -> int:
+        """Other exchanges in NSTART slots."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of their messages."""
+    @property
+    def queued(self) -> int:
+        """Other messages awaiting admission."""
+    @property
+    def non(self) -> NonHistory:
+        """Non-confirmable messages sent."""
+
+@final
+class Submission:
+    """A message awaiting admission."""
+
+    def __new__(
+        cls, confirmable: bool = True, may_confirm: bool = True, bytes: int = 60, probing_rate: int = 1
+    ) -> Submission: ...
+    @property
+    def confirmable(self) -> bool:
+        """Confirmable or Non-confirmable."""
+    @property
+    def may_confirm(self) -> bool:
+        """May be sent as Confirmable, to detect a dead peer."""
+    @property
+    def bytes(self) -> int:
+        """UDP payload plus configured overhead."""
+    @property
+    def probing_rate(self) -> int:
+        """The endpoint's PROBING_RATE (RFC 7252 §4.7, §4.8) in bytes per second."""
+
+@final
+class Sent:
+    """A transmission."""
+
+    def __new__(
+        cls,
+        now: float,
+        attempt: int = 0,
+        confirmable: bool = True,
+        bytes: int = 60,
+        random: int = 0,
+        load: Load | None = None,
+    ) -> Sent: ...
+    @property
+    def now(self) -> float:
+        """Time of the transmission in seconds."""
+    @property
+    def attempt(self) -> int:
+        """0 for the original, n for retransmission n."""
+    @property
+    def confirmable(self) -> bool:
+        """Sent as Confirmable."""
+    @property
+    def bytes(self) -> int:
+        """UDP payload plus overhead."""
+    @property
+    def random(self) -> int:
+        """32 uniform random bits for the timeout, the only randomness."""
+    @property
+    def load(self) -> Load:
+        """Other messages of this peer."""
+
+@final
+class Expired:
+    """An expired retransmission timer."""
+
+    def __new__(cls, now: float, attempt: int = 0, load: Load | None = None) -> Expired: ...
+    @property
+    def now(self) -> float:
+        """Time of the call in seconds, not before the deadline."""
+    @property
+    def attempt(self) -> int:
+        """The timer's transmission: 0 for the original."""
+    @property
+    def load(self) -> Load:
+        """Other messages of this peer."""
+
+@final
+class AckedCopy:
+    """The transmission that an acknowledgement answers."""
+
+    def __new__(cls, certainty: Literal["exact", "at-least", "unknown"], number: int = 0) -> AckedCopy: ...
+    @property
+    def certainty(self) -> Literal["exact", "at-least", "unknown"]:
+        """It is number `number`, this or a later one, or any of them."""
+    @property
+    def number(self) -> int:
+        """0 for the original, n for retransmission n."""
+
+@final
+class Acknowledged:
+    """An exchange's first acknowledgement."""
+
+    def __new__(
+        cls,
+        now: float,
+        sent: Sequence[float],
+        copy: AckedCopy | None = None,
+        kind: Literal["piggybacked", "empty", "separate"] = "piggybacked",
+        load: Load | None = None,
+    ) -> Acknowledged: ...
+    @property
+    def now(self) -> float:
+        """Time of arrival in seconds."""
+    @property
+    def sent(self) -> tuple[float, ...]:
+        """Times of all transmissions in seconds, at least one."""
+    @property
+    def copy(self) -> AckedCopy:
+        """The acknowledged transmission."""
+    @property
+    def kind(self) -> Literal["piggybacked", "empty", "separate"]:
+        """An ACK with the response, an Empty ACK, or a separate response without an ACK before."""
+    @property
+    def load(self) -> Load:
+        """Other messages of this peer."""
+    @property
+    def retransmissions(self) -> int:
+        """Number of retransmissions."""
+    @property
+    def since_first(self) -> float:
+        """Seconds since the original transmission."""
+    @property
+    def rtt(self) -> float | None:
+        """Seconds since the original transmission, up to 247; None for a separate response."""
+    @property
+    def strong_rtt(self) -> float | None:
+        """`rtt` without retransmissions, which is unambiguous (Karn's algorithm), or None."""
+    @property
+    def rtt_of_known_copy(self) -> float | None:
+        """Round-trip time of the only or identified transmission, in seconds, or None."""
+
+@final
+class Abandoned:
+    """An exchange's end without acknowledgement."""
+
+    def __new__(
+        cls,
+        now: float,
+        sent: Sequence[float],
+        reason: Literal["gave-up", "cancelled", "reset", "unreachable"] = "gave-up",
+        load: Load | None = None,
+    ) -> Abandoned: ...
+    @property
+    def now(self) -> float:
+        """Time of the end in seconds."""
+    @property
+    def reason(self) -> Literal["gave-up", "cancelled", "reset", "unreachable"]:
+        """MAX_RETRANSMIT is exhausted, the application cancels, the peer resets, or the network
+        reports the peer unreachable."""
+    @property
+    def sent(self) -> tuple[float, ...]:
+        """Times of all transmissions in seconds, at least one."""
+    @property
+    def load(self) -> Load:
+        """Other messages of this peer."""
+
+@final
+class PathHistory:
+    """A path's state from all its peers' exchanges."""
+
+    @property
+    def heard(self) -> float:
+        """Time of the last exchange in seconds."""
+    @property
+    def srtt(self) -> float | None:
+        """Smoothed round-trip time in seconds, if measured."""
+    @property
+    def rttvar(self) -> float | None:
+        """Variation of round-trip times in seconds, if measured."""
+
+@final
+class OwnController:
+    name: str
+
+    def __new__(
+        cls,
+        controller: object,
+        base: type,
+        name: str,
+        version: int,
+        features: tuple[str, bool, int | None, str, str, str, bool],
+    ) -> OwnController: ...
+
+@final
 class Scenario:
     name: str
     title: str
@@ -191,12 +409,14 @@ class Scenario:
     def named(name: str) -> Scenario | None: ...
     @staticmethod
     def names() -> tuple[list[str], list[str]]: ...
-    def state(self) -> tuple[str, list[tuple[str, str]], str]: ...
+    def state(self) -> tuple[str, list[tuple[str, str]], str, list[OwnController]]: ...
     @staticmethod
-    def restore(text: str, files: list[tuple[str, str]], effort: str) -> Scenario: ...
+    def restore(
+        text: str, files: list[tuple[str, str]], effort: str, own: list[OwnController]
+    ) -> Scenario: ...
     def set(self, path: str, value: str) -> Scenario: ...
     def only(self, axis: str, labels: list[str]) -> Scenario: ...
-    def controllers(self, names: list[str]) -> Scenario: ...
+    def controllers(self, names: list[str], own: list[OwnController]) -> Scenario: ...
     def quick(self) -> Scenario: ...
     def replications(self, number: int) -> Scenario: ...
     def seed(self, seed: int) -> Scenario: ...

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from conche import _conche
 from conche._conche import ScenarioError
+from conche.controller import AnyController, select
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -124,13 +125,17 @@ class Experiment:
             scenario = scenario.only(axis, labels)
         return self._changed(scenario)
 
-    def controllers(self, *names: str) -> Experiment:
-        """Replaces the schemes by these controllers, such as `"cocoa:weak_k=1"`, or schemes of the
-        scenario; without names, by the scenario's schemes.
+    def controllers(self, *controllers: AnyController) -> Experiment:
+        """Replaces the schemes by these controllers, such as `"cocoa:weak_k=1"`, classes or instances
+        of `conche.controller.Controller`, or schemes of the scenario; without any, by the
+        scenario's schemes.
 
-        Raises ScenarioError if one is unknown.
+            experiment.controllers("default", Smooth, Smooth(gain=0.5))
+
+        Raises ScenarioError if one is unknown, or two have the same name, and ValueError if results
+        of one could not be told apart from those of another version.
         """
-        return self._changed(self._scenario.controllers(list(names)))
+        return self._changed(self._scenario.controllers(*select(controllers)))
 
     def quick(self) -> Experiment:
         """Runs at most 3 replications, and fewer or shorter runs: the intervals are wide."""
@@ -367,7 +372,7 @@ class Results:
 def run(
     source: str | PathLike[str] | Mapping[str, Any],
     *,
-    controllers: Iterable[str] = (),
+    controllers: Iterable[AnyController] = (),
     replications: int | None = None,
     quick: bool = False,
     seed: int | None = None,
@@ -382,8 +387,8 @@ def run(
     experiment = Experiment(source)
     for path, value in (set or {}).items():
         experiment = experiment.set(path, value)
-    if names := [controllers] if isinstance(controllers, str) else list(controllers):
-        experiment = experiment.controllers(*names)
+    if chosen := [controllers] if isinstance(controllers, str) else list(controllers):
+        experiment = experiment.controllers(*chosen)
     if quick:
         experiment = experiment.quick()
     if replications is not None:
@@ -425,9 +430,11 @@ def _read(source: str | PathLike[str] | Mapping[str, Any]) -> _conche.Scenario:
         raise FileNotFoundError(2, message, os.fspath(source)) from None
 
 
-def _restored(text: str, files: list[tuple[str, str]], effort: str) -> Experiment:
+def _restored(
+    text: str, files: list[tuple[str, str]], effort: str, own: list[_conche.OwnController]
+) -> Experiment:
     experiment = Experiment.__new__(Experiment)
-    experiment._scenario = _conche.Scenario.restore(text, files, effort)  # pyright: ignore[reportPrivateUsage]
+    experiment._scenario = _conche.Scenario.restore(text, files, effort, own)  # pyright: ignore[reportPrivateUsage]
     return experiment
 
 

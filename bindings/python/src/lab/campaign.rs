@@ -1,14 +1,16 @@
 //! Runs an experiment on threads of its own, which never enter the Python interpreter.
 
+use std::any::Any;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, UnknownRun};
+use conche_lab::campaign::{Aborted, Completion, Enter, ExperimentError, Failure, Progress, RunOptions, UnknownRun};
 use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::Experiment;
 use conche_lab::results::{Program, RunId, StoreError};
@@ -16,10 +18,14 @@ use conche_lab::scenario::{Effort, ScenarioError as InvalidScenario};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::controller;
 use super::{RunFailure, ScenarioError};
 
 /// Time between two looks at signals and progress.
 const POLL: Duration = Duration::from_millis(100);
+
+/// Maximum wait for runs that end.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs, those taken from the directory, and notes on the directory.
 pub type Finished = (u64, u64, Vec<String>);
@@ -38,6 +44,8 @@ pub struct Options {
 pub struct Campaign {
     pub(super) experiment: Experiment,
     effort: Effort,
+    /// Whether it has a controller in Python.
+    pub(super) calls_python: bool,
     directory: PathBuf,
     pub(super) jobs: Option<NonZeroUsize>,
     exchanges: bool,
@@ -48,7 +56,8 @@ pub struct Campaign {
 /// Shared with the background thread.
 #[derive(Default)]
 pub(super) struct Shared {
-    pub(super) cancel: AtomicBool,
+    pub(super) cancel: Arc<AtomicBool>,
+    pub(super) enter: Option<Enter>,
     done: AtomicU64,
     total: AtomicU64,
 }
@@ -118,7 +127,13 @@ fn with_source(error: &dyn std::error::Error) -> String {
 impl Campaign {
     /// # Errors
     /// If a number is out of range.
-    pub fn new(experiment: &Experiment, effort: &Effort, directory: PathBuf, options: Options) -> PyResult<Self> {
+    pub fn new(
+        experiment: &Experiment,
+        effort: &Effort,
+        calls_python: bool,
+        directory: PathBuf,
+        options: Options,
+    ) -> PyResult<Self> {
         let Options { jobs, exchanges, series, overwrite } = options;
         let threads = |jobs| NonZeroUsize::new(jobs).ok_or_else(|| PyValueError::new_err("jobs: at least 1"));
         let interval = |seconds| {
@@ -128,6 +143,7 @@ impl Campaign {
         Ok(Self {
             experiment: experiment.clone(),
             effort: effort.clone(),
+            calls_python,
             directory,
             jobs: jobs.map(threads).transpose()?,
             exchanges,
@@ -138,7 +154,7 @@ impl Campaign {
 
     /// Runs it, and writes its results.
     pub fn run(self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Finished> {
-        in_background(py, progress, move |shared| self.measure(shared))
+        in_background(py, self.calls_python, progress, move |shared| self.measure(shared))
     }
 
     /// Does the same as `conche run -o`.
@@ -146,7 +162,13 @@ impl Campaign {
         self.experiment.check()?;
         let (directory, notes) = self.open(None, None)?;
         let store = Some(directory.store());
-        let options = RunOptions { jobs: self.jobs, store, cancel: Some(&shared.cancel), ..RunOptions::default() };
+        let options = RunOptions {
+            jobs: self.jobs,
+            store,
+            cancel: Some(&shared.cancel),
+            enter: shared.enter.as_ref(),
+            ..RunOptions::default()
+        };
         let measured = self.experiment.measure(options, &|progress| shared.show(progress))?;
         directory.save(&self.experiment, &measured)?;
         directory.close()?;
@@ -186,20 +208,29 @@ pub(super) fn unless_all_failed(runs: u64, failures: &[Failure]) -> Result<(), P
     }
 }
 
+/// A controller can fail before the first run, where the scenario is checked.
+fn aborted<T>(panic: Box<dyn Any + Send>) -> Result<T, Problem> {
+    let Aborted(problem) = *panic.downcast().unwrap_or_else(|panic| resume_unwind(panic));
+    Err(Problem::AllFailed(problem))
+}
+
 /// Works on a thread of its own, and waits. A signal ends the wait: runs in progress end in the
 /// background.
 pub(super) fn in_background<T: Send + 'static>(
     py: Python<'_>,
+    calls_python: bool,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Shared) -> Result<T, Problem> + Send + 'static,
 ) -> PyResult<T> {
-    let shared = Arc::new(Shared::default());
+    let cancel = Arc::new(AtomicBool::new(false));
+    let enter = calls_python.then(|| controller::enter(Arc::clone(&cancel)));
+    let shared = Arc::new(Shared { cancel, enter, ..Shared::default() });
     let (sender, receiver) = mpsc::channel();
     let of_thread = Arc::clone(&shared);
     let start = thread::Builder::new().name("conche-lab".to_owned());
     start.spawn(move || {
         // Nobody receives after a signal.
-        let _ = sender.send(work(&of_thread));
+        let _ = sender.send(catch_unwind(AssertUnwindSafe(|| work(&of_thread))).unwrap_or_else(aborted));
     })?;
     let show = || {
         let (done, total) = (shared.done.load(Ordering::Relaxed), shared.total.load(Ordering::Relaxed));
@@ -208,13 +239,13 @@ pub(super) fn in_background<T: Send + 'static>(
             _ => Ok(()),
         }
     };
-    let receiver = std::sync::Mutex::new(receiver);
-    let next = || match receiver.lock() {
-        Ok(receiver) => receiver.recv_timeout(POLL),
+    let receiver = Mutex::new(receiver);
+    let wait = |time| match receiver.lock() {
+        Ok(receiver) => receiver.recv_timeout(time),
         Err(_) => Err(RecvTimeoutError::Disconnected),
     };
     loop {
-        match py.detach(next) {
+        match py.detach(|| wait(POLL)) {
             Ok(finished) => {
                 let finished = finished?;
                 show()?;
@@ -226,6 +257,10 @@ pub(super) fn in_background<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(error) = py.check_signals().and_then(|()| show()) {
                     shared.cancel.store(true, Ordering::Relaxed);
+                    if calls_python {
+                        // Its runs end at their next call: later, the interpreter may be gone.
+                        py.detach(|| drop(wait(GRACE)));
+                    }
                     return Err(error);
                 }
             }

@@ -12,13 +12,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::campaign::{Campaign, Finished, Options};
+use super::controller::OwnController;
 use super::{ScenarioError, invalid, part};
 
 /// ID, cell, replication, seed and work of a run.
 type Run = (String, String, u32, u64, u64);
 
-/// Text of a scenario, the files that it names with their texts, and the changes in JSON.
-type State = (String, Vec<(String, String)>, String);
+/// Text of a scenario, the files that it names with their texts, the changes in JSON, and the
+/// controllers in Python.
+type State = (String, Vec<(String, String)>, String, Vec<Py<OwnController>>);
 
 /// A scenario with the options of `conche run`.
 #[pyclass(frozen, module = "conche._conche")]
@@ -28,11 +30,13 @@ pub struct Scenario {
     adjusted: Experiment,
     /// All runs in the order of their IDs, for parts.
     by_id: OnceLock<Vec<PlannedRun>>,
+    /// Its controllers in Python.
+    own: Vec<Py<OwnController>>,
 }
 
 impl Scenario {
     fn new(source: Experiment) -> Self {
-        Self { adjusted: source.clone(), source, effort: Effort::default(), by_id: OnceLock::new() }
+        Self { adjusted: source.clone(), source, effort: Effort::default(), own: Vec::new(), by_id: OnceLock::new() }
     }
 
     fn runs_by_id(&self) -> Vec<PlannedRun> {
@@ -42,13 +46,34 @@ impl Scenario {
     }
 
     /// Applies all options to the source, in the order of the command.
-    fn changed(&self, change: impl FnOnce(&mut Effort)) -> PyResult<Self> {
-        let (mut effort, mut adjusted) = (self.effort.clone(), self.source.clone());
+    fn changed(&self, py: Python<'_>, change: impl FnOnce(&mut Effort)) -> PyResult<Self> {
+        let mut effort = self.effort.clone();
         change(&mut effort);
+        let own = self.own.iter().map(|own| own.clone_ref(py)).collect();
+        Self::adjusted(self.source.clone(), effort, own)
+    }
+
+    fn adjusted(source: Experiment, effort: Effort, own: Vec<Py<OwnController>>) -> PyResult<Self> {
+        let mut adjusted = source.clone();
         let checked = adjusted.adjust(&effort);
         let checked = checked.and_then(|()| Experiment::check_labels(std::slice::from_ref(&adjusted)));
         checked.map_err(|error| invalid(&error))?;
-        Ok(Self { source: self.source.clone(), effort, adjusted, by_id: OnceLock::new() })
+        Ok(Self { source, effort, adjusted, own, by_id: OnceLock::new() })
+    }
+
+    fn campaign(&self, directory: PathBuf, options: Options) -> PyResult<Campaign> {
+        Campaign::new(&self.adjusted, &self.effort, !self.own.is_empty(), directory, options)
+    }
+
+    /// Reads a scenario that can name these controllers.
+    fn source(text: &str, files: &[(String, String)], own: &[Py<OwnController>]) -> PyResult<Experiment> {
+        let named = own.iter().map(|own| own.get().named());
+        let controllers = Controllers::with(named).map_err(|error| ScenarioError::new_err(error.to_string()))?;
+        let file = |name: &str| {
+            let of = files.iter().find(|(known, _)| known == name);
+            of.map(|(_, text)| text.clone()).ok_or(FileError::NotFound)
+        };
+        Experiment::read(text, &file, &controllers).map_err(|error| invalid(&error))
     }
 }
 
@@ -90,23 +115,19 @@ impl Scenario {
         (PAPERS.iter().map(|paper| paper.name).collect(), NETWORKS.iter().map(|network| network.name).collect())
     }
 
-    /// Text, the files that it names with their texts, and the changes in JSON, for `restore`.
-    fn state(&self) -> PyResult<State> {
+    /// Text, the files that it names with their texts, the changes in JSON, and the controllers in
+    /// Python, for `restore`.
+    fn state(&self, py: Python<'_>) -> PyResult<State> {
         let effort = serde_json::to_string(&self.effort).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let origin = self.source.origin();
-        Ok((origin.text, origin.files, effort))
+        Ok((origin.text, origin.files, effort, self.own.iter().map(|own| own.clone_ref(py)).collect()))
     }
 
     /// Rebuilds a scenario from its `state`.
     #[staticmethod]
-    fn restore(py: Python<'_>, text: &str, files: Vec<(String, String)>, effort: &str) -> PyResult<Self> {
+    fn restore(text: &str, files: Vec<(String, String)>, effort: &str, own: Vec<Py<OwnController>>) -> PyResult<Self> {
         let effort = serde_json::from_str(effort).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let file = |name: &str| {
-            let of = files.iter().find(|(known, _)| known == name);
-            of.map(|(_, text)| text.clone()).ok_or(FileError::NotFound)
-        };
-        let read = py.detach(|| Experiment::read(text, &file, &Controllers::new()));
-        Self::new(read.map_err(|error| invalid(&error))?).changed(|of| *of = effort)
+        Self::adjusted(Self::source(text, &files, &own)?, effort, own)
     }
 
     #[getter]
@@ -130,35 +151,38 @@ impl Scenario {
         self.effort.to_string()
     }
 
-    fn set(&self, path: String, value: String) -> PyResult<Self> {
-        self.changed(|effort| effort.set.push((path, value)))
+    fn set(&self, py: Python<'_>, path: String, value: String) -> PyResult<Self> {
+        self.changed(py, |effort| effort.set.push((path, value)))
     }
 
     /// Adds labels to those selected of the axis.
-    fn only(&self, axis: String, labels: Vec<String>) -> PyResult<Self> {
-        self.changed(|effort| match effort.only.iter_mut().find(|(known, _)| *known == axis) {
+    fn only(&self, py: Python<'_>, axis: String, labels: Vec<String>) -> PyResult<Self> {
+        self.changed(py, |effort| match effort.only.iter_mut().find(|(known, _)| *known == axis) {
             Some((_, known)) => known.extend(labels),
             None => effort.only.push((axis, labels)),
         })
     }
 
-    fn controllers(&self, names: Vec<String>) -> PyResult<Self> {
-        self.changed(|effort| effort.controllers = names)
+    /// Selects controllers by name; `own` are those in Python.
+    fn controllers(&self, names: Vec<String>, own: Vec<Py<OwnController>>) -> PyResult<Self> {
+        let effort = Effort { controllers: names, ..self.effort.clone() };
+        let origin = self.source.origin();
+        Self::adjusted(Self::source(&origin.text, &origin.files, &own)?, effort, own)
     }
 
-    fn quick(&self) -> PyResult<Self> {
-        self.changed(|effort| effort.quick = true)
+    fn quick(&self, py: Python<'_>) -> PyResult<Self> {
+        self.changed(py, |effort| effort.quick = true)
     }
 
-    fn replications(&self, number: u32) -> PyResult<Self> {
+    fn replications(&self, py: Python<'_>, number: u32) -> PyResult<Self> {
         if number == 0 {
             return Err(PyValueError::new_err("replications: at least 1"));
         }
-        self.changed(|effort| effort.runs = Some(number))
+        self.changed(py, |effort| effort.runs = Some(number))
     }
 
-    fn seed(&self, seed: u64) -> PyResult<Self> {
-        self.changed(|effort| effort.seed = Some(seed))
+    fn seed(&self, py: Python<'_>, seed: u64) -> PyResult<Self> {
+        self.changed(py, |effort| effort.seed = Some(seed))
     }
 
     fn plan(&self) -> Vec<Run> {
@@ -180,7 +204,7 @@ impl Scenario {
         options: Options,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Finished> {
-        Campaign::new(&self.adjusted, &self.effort, directory, options)?.run(py, progress.as_ref())
+        self.campaign(directory, options)?.run(py, progress.as_ref())
     }
 
     /// Runs the runs with these IDs into `directory`, a part of the results.
@@ -191,13 +215,13 @@ impl Scenario {
         options: Options,
         ids: Vec<String>,
     ) -> PyResult<part::PartDone> {
-        let campaign = Campaign::new(&self.adjusted, &self.effort, directory, options)?;
-        part::run_part(campaign, py, &ids, py.detach(|| self.by_id.get_or_init(|| self.runs_by_id())))
+        let plan = py.detach(|| self.by_id.get_or_init(|| self.runs_by_id()));
+        part::run_part(self.campaign(directory, options)?, py, &ids, plan)
     }
 
     /// Opens `directory` for the runs of parts.
     fn collected(&self, py: Python<'_>, directory: PathBuf, options: Options) -> PyResult<part::Collected> {
-        part::Collected::open(Campaign::new(&self.adjusted, &self.effort, directory, options)?, py)
+        part::Collected::open(self.campaign(directory, options)?, py)
     }
 }
 

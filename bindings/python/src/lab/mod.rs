@@ -1,6 +1,7 @@
 //! Experiments of the crate `conche-lab`, and their results as Arrow tables.
 
 mod campaign;
+mod controller;
 mod experiment;
 mod part;
 mod results;
@@ -31,6 +32,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
     module.add("LAB_VERSION", lab::VERSION)?;
     module.add("RunFailure", py.get_type::<RunFailure>())?;
+    controller::events::register(module)?;
+    module.add_class::<controller::OwnController>()?;
     module.add_class::<experiment::Scenario>()?;
     module.add_class::<part::Collected>()?;
     module.add_class::<results::Stored>()?;

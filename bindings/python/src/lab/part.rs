@@ -26,12 +26,18 @@ pub fn run_part(campaign: Campaign, py: Python<'_>, ids: &[String], plan: &[Plan
     let mut runs: Vec<PlannedRun> = found.map(|place| plan[place]).collect();
     runs.sort_by_key(|run| (run.cell, run.replication.index));
     let part = Part::Runs(ids);
-    in_background(py, None, move |shared| {
+    in_background(py, campaign.calls_python, None, move |shared| {
         part.of(std::slice::from_ref(&runs))?;
         let plan = runs.iter().map(|run| run.id).collect();
         let (directory, _) = campaign.open(Some(part.to_string()), Some(plan))?;
         let (jobs, store) = (campaign.jobs, Some(directory.store()));
-        let options = RunOptions { jobs, store, cancel: Some(&shared.cancel), ..RunOptions::default() };
+        let options = RunOptions {
+            jobs,
+            store,
+            cancel: Some(&shared.cancel),
+            enter: shared.enter.as_ref(),
+            ..RunOptions::default()
+        };
         let completion = campaign.experiment.run(&runs, options, &|progress| shared.show(progress))?;
         let measured = Measured::of_part(completion);
         directory.save(&campaign.experiment, &measured)?;
@@ -97,12 +103,13 @@ impl Collected {
         let campaign = Arc::clone(&self.campaign);
         let failures: Vec<Failure> =
             problems.into_iter().map(|(run, problem)| Failure { run, problem, ..Failure::default() }).collect();
-        in_background(py, None, move |shared| {
+        in_background(py, campaign.calls_python, None, move |shared| {
             let options = RunOptions {
                 jobs: campaign.jobs,
                 store: Some(directory.store()),
                 only_stored: Some(&failures),
                 cancel: Some(&shared.cancel),
+                enter: shared.enter.as_ref(),
             };
             let measured = campaign.experiment.measure(options, &|progress| shared.show(progress))?;
             directory.save(&campaign.experiment, &measured)?;

@@ -1,0 +1,482 @@
+//! Controllers written in Python. Only overridden methods call Python; the others compute here what
+//! the base class states in Python.
+
+pub mod events;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use conche::cc::any::Named;
+use conche::cc::backoff::{Timer, dithered};
+use conche::cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
+use conche::cc::dynamic::DynController;
+use conche::cc::features::Features;
+use conche::cc::non::paced_by_rto;
+use conche::cc::path_history::PathHistory;
+use conche::cc::units::{Factor, Micros};
+use conche::cc::{Controller, Instant};
+use conche_lab::campaign::{Aborted, Enter};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use events::{instant, seconds};
+
+/// Maximum timeout of the default methods.
+const CAP: Micros = Micros::from_millis(60_000);
+/// Maximum number of seconds that a method may return: [`Micros::MAX`].
+const MOST_SECONDS: f64 = 4294.0;
+const SPAN: &str = "a number of seconds from 0 to 4294";
+
+/// A controller in Python, with the name and the version in results.
+#[pyclass(frozen, module = "conche._conche")]
+pub struct OwnController {
+    shared: Arc<Shared>,
+    features: FeatureFields,
+    version: u32,
+}
+
+/// Row of the feature table: about, strong and weak samples, dithering, backoff, ageing, and
+/// whether exchanges inherit a backed-off RTO.
+type FeatureFields = (String, bool, Option<u8>, String, String, String, bool);
+
+/// What all runs share.
+struct Shared {
+    name: String,
+    object: Py<PyAny>,
+    measures_rtt: bool,
+    methods: Methods,
+    flight: Py<PyAny>,
+}
+
+/// The overridden methods.
+struct Methods {
+    seed: Option<Py<PyAny>>,
+    admit: Option<Py<PyAny>>,
+    sent: Option<Py<PyAny>>,
+    expired: Option<Py<PyAny>>,
+    acknowledged: Option<Py<PyAny>>,
+    abandoned: Option<Py<PyAny>>,
+    drained: Option<Py<PyAny>>,
+    base: Option<Py<PyAny>>,
+    snapshot: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl OwnController {
+    /// Checks the values that do not depend on a run.
+    #[new]
+    fn new(
+        controller: &Bound<'_, PyAny>,
+        base: &Bound<'_, PyType>,
+        name: String,
+        version: u32,
+        features: FeatureFields,
+    ) -> PyResult<Self> {
+        let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+            let is_own = !controller.get_type().getattr(name)?.is(&base.getattr(name)?);
+            is_own.then(|| controller.getattr(name).map(Bound::unbind)).transpose()
+        };
+        let methods = Methods {
+            seed: method("seed")?,
+            admit: method("admit")?,
+            sent: method("sent")?,
+            expired: method("expired")?,
+            acknowledged: method("acknowledged")?,
+            abandoned: method("abandoned")?,
+            drained: method("drained")?,
+            base: method("base")?,
+            snapshot: method("snapshot")?,
+        };
+        let measures_rtt = controller.call_method0("measures_rtt")?;
+        let shared = Shared {
+            measures_rtt: measures_rtt
+                .extract()
+                .map_err(|_| wrong(&name, "measures_rtt", "returned", &measures_rtt, "True or False"))?,
+            flight: controller.getattr("flight")?.unbind(),
+            name,
+            object: controller.clone().unbind(),
+            methods,
+        };
+        shared.new_peer(controller.py(), Instant::ZERO)?;
+        Ok(Self { shared: Arc::new(shared), features, version })
+    }
+
+    /// Pickles the controller with its version: its source may be absent elsewhere.
+    #[allow(clippy::type_complexity, reason = "arguments of `new`")]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Py<PyAny>, Bound<'py, PyAny>, String, u32, FeatureFields))> {
+        let (py, this) = (slf.py(), slf.get());
+        let base = py.import("conche.controller")?.getattr("Controller")?;
+        let arguments =
+            (this.shared.object.clone_ref(py), base, this.shared.name.clone(), this.version, this.features.clone());
+        Ok((slf.get_type().into_any(), arguments))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.shared.name
+    }
+}
+
+impl OwnController {
+    /// Returns it as one of an experiment's controllers.
+    pub fn named(&self) -> Named {
+        let shared = Arc::clone(&self.shared);
+        let make = move || DynController::new(InPython { shared: Arc::clone(&shared), abort: of_run }).into();
+        Named::from_fn(self.shared.name.clone(), self.features(), make).with_version(self.version)
+    }
+
+    pub fn features(&self) -> Features {
+        let (about, strong_rtt, weak_rtt, dithering, backoff, ageing, reuses_backed_off_rto) = &self.features;
+        Features {
+            about: kept(about),
+            strong_rtt: *strong_rtt,
+            weak_rtt: *weak_rtt,
+            dithering: kept(dithering),
+            backoff: kept(backoff),
+            ageing: kept(ageing),
+            reuses_backed_off_rto: *reuses_backed_off_rto,
+            source: "Python",
+            peer_bytes: 0,
+            flight_bytes: 0,
+            published_bytes: None,
+        }
+    }
+}
+
+/// Keeps each different text for the rest of the process, as the feature table needs.
+fn kept(text: &str) -> &'static str {
+    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = texts.get(text) {
+        return known;
+    }
+    let new: &'static str = Box::leak(text.into());
+    texts.insert(new);
+    new
+}
+
+thread_local! {
+    /// Once true, the calls of this thread end their runs.
+    static CANCEL: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Keeps the interpreter's state of each worker thread: every call would make it anew. Once `cancel`
+/// is true, runs end at their next call.
+pub fn enter(cancel: Arc<AtomicBool>) -> Enter {
+    Enter::new(move |work| {
+        CANCEL.set(Some(Arc::clone(&cancel)));
+        Python::attach(|py| py.detach(work));
+    })
+}
+
+fn is_cancelled() -> bool {
+    CANCEL.with_borrow(|cancel| cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)))
+}
+
+/// Unwinds without the message of a panic: the run's failure has it.
+fn of_run(problem: String) -> ! {
+    resume_unwind(Box::new(Aborted(problem)))
+}
+
+fn wrong(name: &str, method: &str, did: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    let shown = value.repr().map_or_else(|_| "a value without repr()".to_owned(), |text| text.to_string());
+    let text = format!("{name}.{method} {did} {shown}; it must be {expected}");
+    if value.extract::<f64>().is_ok() { PyValueError::new_err(text) } else { PyTypeError::new_err(text) }
+}
+
+/// A number of seconds that is neither negative nor too long.
+fn span(value: &Bound<'_, PyAny>) -> Option<Micros> {
+    let seconds = value.extract::<f64>().ok().filter(|seconds| (0.0..=MOST_SECONDS).contains(seconds))?;
+    Some(Duration::from_secs_f64(seconds).into())
+}
+
+impl Shared {
+    /// Reads the estimates, which only calls of Python change.
+    fn estimates(&self, method: &str, object: &Bound<'_, PyAny>) -> PyResult<Estimates> {
+        let py = object.py();
+        let rto = object.getattr(intern!(py, "rto"))?;
+        let estimate = |name| -> PyResult<Option<Micros>> {
+            let value = object.getattr(name)?;
+            if value.is_none() {
+                return Ok(None);
+            }
+            let expected = "None or a number of seconds from 0 to 4294";
+            span(&value)
+                .map(Some)
+                .ok_or_else(|| wrong(&self.name, method, &format!("set peer.{name} to"), &value, expected))
+        };
+        Ok(Estimates {
+            rto: span(&rto).ok_or_else(|| wrong(&self.name, method, "set peer.rto to", &rto, SPAN))?,
+            srtt: estimate(intern!(py, "srtt"))?,
+            rttvar: estimate(intern!(py, "rttvar"))?,
+        })
+    }
+
+    fn new_peer(&self, py: Python<'_>, now: Instant) -> PyResult<Peer> {
+        let object = self.object.bind(py).call_method1(intern!(py, "peer"), (seconds(now),))?;
+        self.of_object("peer", object)
+    }
+
+    fn of_object(&self, method: &str, object: Bound<'_, PyAny>) -> PyResult<Peer> {
+        if !object.hasattr(intern!(object.py(), "rto"))? {
+            return Err(wrong(&self.name, method, "returned", &object, "a conche.controller.Peer"));
+        }
+        Ok(Peer { estimates: self.estimates(method, &object)?, object: object.unbind() })
+    }
+}
+
+/// The controller of an experiment or of the conformance suite.
+#[derive(Clone)]
+pub struct InPython {
+    shared: Arc<Shared>,
+    /// Ends the run with a problem.
+    abort: fn(String) -> !,
+}
+
+impl fmt::Debug for InPython {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shared.name)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Estimates {
+    rto: Micros,
+    srtt: Option<Micros>,
+    rttvar: Option<Micros>,
+}
+
+/// A peer's Python object, and its estimates after the last call.
+pub struct Peer {
+    object: Py<PyAny>,
+    estimates: Estimates,
+}
+
+/// Clones change nothing of each other.
+impl Clone for Peer {
+    fn clone(&self) -> Self {
+        Self { object: copied(&self.object), estimates: self.estimates }
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.estimates.fmt(f)
+    }
+}
+
+/// An exchange's timer, and its Python object once a method has used it.
+#[derive(Default)]
+pub struct Flight {
+    timer: Timer,
+    object: Option<Py<PyAny>>,
+}
+
+impl Clone for Flight {
+    fn clone(&self) -> Self {
+        Self { timer: self.timer, object: self.object.as_ref().map(copied) }
+    }
+}
+
+impl fmt::Debug for Flight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.timer.fmt(f)
+    }
+}
+
+fn copied(object: &Py<PyAny>) -> Py<PyAny> {
+    let copied = Python::attach(|py| {
+        let copied = py.import("copy").and_then(|copy| copy.call_method1("deepcopy", (object,)));
+        copied.map(Bound::unbind).map_err(|error| error.to_string())
+    });
+    copied.unwrap_or_else(|problem| resume_unwind(Box::new(problem)))
+}
+
+impl InPython {
+    /// Runs `work` in the interpreter. An error ends the run.
+    fn call<T>(&self, method: &str, work: impl FnOnce(Python<'_>, &Shared) -> PyResult<T>) -> T {
+        let shared = &*self.shared;
+        if is_cancelled() {
+            (self.abort)("the experiment was cancelled".to_owned());
+        }
+        let result = Python::attach(|py| work(py, shared).map_err(|error| problem(py, shared, method, &error)));
+        result.unwrap_or_else(|problem| (self.abort)(problem))
+    }
+
+    /// Calls a method, and reads the estimates.
+    fn updates<T>(
+        &self,
+        method: &str,
+        peer: &mut Peer,
+        work: impl FnOnce(Python<'_>, &Shared, &Py<PyAny>) -> PyResult<T>,
+    ) -> T {
+        self.call(method, |py, shared| {
+            let result = work(py, shared, &peer.object)?;
+            peer.estimates = shared.estimates(method, peer.object.bind(py))?;
+            Ok(result)
+        })
+    }
+
+    /// Returns the exchange's object, with its timeout if [`Controller::sent`] is not overridden.
+    fn flight(&self, py: Python<'_>, flight: &Flight) -> PyResult<Py<PyAny>> {
+        let object = match &flight.object {
+            Some(object) => object.clone_ref(py),
+            None => self.shared.flight.call0(py)?,
+        };
+        if self.shared.methods.sent.is_none() {
+            let timeout = flight.timer.armed().map(|timeout| Duration::from(timeout).as_secs_f64());
+            object.setattr(py, intern!(py, "timeout"), timeout)?;
+        }
+        Ok(object)
+    }
+}
+
+/// Text of an exception: an invalid value's alone, with the traceback for one of the method.
+fn problem(py: Python<'_>, shared: &Shared, method: &str, error: &PyErr) -> String {
+    let formatted = py.import("traceback").and_then(|module| {
+        let arguments = (error.get_type(py), error.value(py), error.traceback(py));
+        let lines = module.call_method1("format_exception", arguments)?;
+        lines.extract::<Vec<String>>()
+    });
+    let has_traceback = error.traceback(py).is_some();
+    match formatted {
+        Ok(lines) if has_traceback => format!("{}.{method} raised:\n{}", shared.name, lines.concat().trim_end()),
+        _ => error.value(py).to_string(),
+    }
+}
+
+impl Controller for InPython {
+    type Peer = Peer;
+    type Flight = Flight;
+
+    fn measures_rtt(&self) -> bool {
+        self.shared.measures_rtt
+    }
+
+    fn peer(&self, now: Instant) -> Peer {
+        self.call("peer", |py, shared| shared.new_peer(py, now))
+    }
+
+    fn seed(&self, now: Instant, history: &PathHistory) -> Peer {
+        let Some(seed) = &self.shared.methods.seed else { return history.as_first_sample(self, now) };
+        self.call("seed", |py, shared| {
+            let object = seed.bind(py).call1((seconds(now), events::PathHistory(*history)))?;
+            shared.of_object("seed", object)
+        })
+    }
+
+    fn admit(&self, peer: &mut Peer, now: Instant, message: &Submission, load: &Load) -> Admission {
+        let Some(admit) = &self.shared.methods.admit else {
+            if message.confirmable {
+                return Admission::Send;
+            }
+            let rto = self.base(peer, now);
+            return paced_by_rto(now, message, &load.non, rto.into());
+        };
+        self.updates("admit", peer, |py, shared, peer| {
+            let arguments = (peer, seconds(now), events::Submission(*message), events::Load(*load));
+            let value = admit.bind(py).call1(arguments)?;
+            admission(&value, now, message).ok_or_else(|| {
+                let expected = "an Admission (SEND_CONFIRMABLE if message.may_confirm), or a later time in seconds";
+                wrong(&shared.name, "admit", "returned", &value, expected)
+            })
+        })
+    }
+
+    fn sent(&self, peer: &mut Peer, flight: &mut Flight, event: &Sent) -> Duration {
+        let Some(sent) = &self.shared.methods.sent else {
+            let base = self.base(peer, event.now).into();
+            let first = || dithered(base, Factor::ONE_AND_HALF, event.random);
+            return flight.timer.arm(event, first, Factor::TWO, CAP);
+        };
+        self.updates("sent", peer, |py, shared, peer| {
+            let object = self.flight(py, flight)?;
+            let value = sent.bind(py).call1((peer, &object, events::Sent(*event)))?;
+            flight.object = Some(object);
+            span(&value).map(Duration::from).ok_or_else(|| wrong(&shared.name, "sent", "returned", &value, SPAN))
+        })
+    }
+
+    fn expired(&self, peer: &mut Peer, flight: &mut Flight, event: &Expired) -> Instant {
+        let Some(expired) = &self.shared.methods.expired else { return event.now };
+        self.updates("expired", peer, |py, shared, peer| {
+            let object = self.flight(py, flight)?;
+            let value = expired.bind(py).call1((peer, &object, events::Expired(*event)))?;
+            flight.object = Some(object);
+            let time = value.extract::<f64>().ok().filter(|time| *time >= seconds(event.now)).and_then(instant);
+            let expected = "a time in seconds, event.now or later";
+            let time = time.ok_or_else(|| wrong(&shared.name, "expired", "returned", &value, expected))?;
+            Ok(time.max(event.now))
+        })
+    }
+
+    fn acknowledged(&self, peer: &mut Peer, flight: &Flight, event: &Acknowledged<'_>) {
+        let Some(acknowledged) = &self.shared.methods.acknowledged else { return };
+        self.updates("acknowledged", peer, |py, _, peer| {
+            let object = self.flight(py, flight)?;
+            acknowledged.bind(py).call1((peer, object, events::Acknowledged::of(event))).map(drop)
+        });
+    }
+
+    fn abandoned(&self, peer: &mut Peer, flight: &Flight, event: &Abandoned<'_>) {
+        let Some(abandoned) = &self.shared.methods.abandoned else { return };
+        self.updates("abandoned", peer, |py, _, peer| {
+            let object = self.flight(py, flight)?;
+            abandoned.bind(py).call1((peer, object, events::Abandoned::of(event))).map(drop)
+        });
+    }
+
+    fn drained(&self, peer: &mut Peer, now: Instant, load: &Load) {
+        let Some(drained) = &self.shared.methods.drained else { return };
+        self.updates("drained", peer, |py, _, peer| {
+            drained.bind(py).call1((peer, seconds(now), events::Load(*load))).map(drop)
+        });
+    }
+
+    fn base(&self, peer: &mut Peer, now: Instant) -> Duration {
+        let Some(base) = &self.shared.methods.base else { return peer.estimates.rto.into() };
+        self.updates("base", peer, |py, shared, peer| {
+            let value = base.bind(py).call1((peer, seconds(now)))?;
+            span(&value).map(Duration::from).ok_or_else(|| wrong(&shared.name, "base", "returned", &value, SPAN))
+        })
+    }
+
+    fn snapshot(&self, peer: &Peer) -> Snapshot {
+        let Some(snapshot) = &self.shared.methods.snapshot else {
+            let Estimates { rto, srtt, rttvar } = peer.estimates;
+            let [srtt, rttvar] = [srtt, rttvar].map(|estimate| estimate.map(Duration::from));
+            return Snapshot { rto: rto.into(), srtt, rttvar, ..Snapshot::default() };
+        };
+        self.call("snapshot", |py, shared| {
+            let value = snapshot.bind(py).call1((&peer.object,))?;
+            if !value.hasattr(intern!(py, "rto"))? {
+                return Err(wrong(&shared.name, "snapshot", "returned", &value, "a conche.controller.Snapshot"));
+            }
+            let Estimates { rto, srtt, rttvar } = shared.estimates("snapshot", &value)?;
+            let [srtt, rttvar] = [srtt, rttvar].map(|estimate| estimate.map(Duration::from));
+            Ok(Snapshot { rto: rto.into(), srtt, rttvar, ..Snapshot::default() })
+        })
+    }
+}
+
+fn admission(value: &Bound<'_, PyAny>, now: Instant, message: &Submission) -> Option<Admission> {
+    if let Ok(time) = value.extract::<f64>() {
+        return instant(time).filter(|time| *time > now).map(Admission::At);
+    }
+    let name: String = value.getattr("value").ok()?.extract().ok()?;
+    match name.as_str() {
+        "send" => Some(Admission::Send),
+        "send-confirmable" if message.may_confirm => Some(Admission::SendConfirmable),
+        "on-event" => Some(Admission::OnEvent),
+        _ => None,
+    }
+}
