@@ -393,6 +393,7 @@ class OwnController:
         version: int,
         features: tuple[str, bool, int | None, str, str, str, bool],
     ) -> OwnController: ...
+    def violations(self) -> list[tuple[str, str]]: ...
 
 @final
 class Scenario:

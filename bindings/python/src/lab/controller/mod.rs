@@ -20,6 +20,8 @@ use conche::cc::non::paced_by_rto;
 use conche::cc::path_history::PathHistory;
 use conche::cc::units::{Factor, Micros};
 use conche::cc::{Controller, Instant};
+use conche_conformance::Bounds;
+use conche_conformance::checks::{Violation, violations};
 use conche_lab::campaign::{Aborted, Enter};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -124,6 +126,15 @@ impl OwnController {
     fn name(&self) -> &str {
         &self.shared.name
     }
+
+    /// Runs the checks of the conformance suite that apply; returns names and problems of the
+    /// violated ones.
+    fn violations(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
+        let controller = InPython { shared: Arc::clone(&self.shared), abort: of_check };
+        let features = self.features();
+        let found = py.detach(|| violations(&controller, &features, Bounds::default()));
+        found.into_iter().map(|Violation { check, problem }| (check.name(), problem)).collect()
+    }
 }
 
 impl OwnController {
@@ -185,6 +196,11 @@ fn is_cancelled() -> bool {
 /// Unwinds without the message of a panic: the run's failure has it.
 fn of_run(problem: String) -> ! {
     resume_unwind(Box::new(Aborted(problem)))
+}
+
+/// A check takes the text of a panic for its problem.
+fn of_check(problem: String) -> ! {
+    resume_unwind(Box::new(problem))
 }
 
 fn wrong(name: &str, method: &str, did: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
