@@ -248,7 +248,7 @@ def own(controller: Controller[Any, Any] | type[Controller[Any, Any]]) -> _conch
     """Returns a controller as the extension module takes it."""
     instance: object = controller() if isinstance(controller, type) else controller
     of = type(instance)
-    if not isinstance(instance, Controller):
+    if not isinstance(instance, Controller):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"a controller is a name or a conche.controller.Controller, not {of.__name__}")
     given = instance._given  # pyright: ignore[reportPrivateUsage]
     name = instance.name or of.__name__ + (f"({given})" if given else "")
