@@ -6,9 +6,11 @@ pub mod events;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::hint;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::thread;
 use std::time::Duration;
 
 use conche::cc::any::Named;
@@ -101,7 +103,10 @@ impl OwnController {
             measures_rtt: measures_rtt
                 .extract()
                 .map_err(|_| wrong(&name, "measures_rtt", "returned", &measures_rtt, "True or False"))?,
-            flight: controller.getattr("flight")?.unbind(),
+            flight: match method("flight")? {
+                Some(flight) => flight,
+                None => flights(controller.py())?.unbind(),
+            },
             name,
             object: controller.clone().unbind(),
             methods,
@@ -178,19 +183,45 @@ fn kept(text: &str) -> &'static str {
 thread_local! {
     /// Once true, the calls of this thread end their runs.
     static CANCEL: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    /// Held during a call, by the worker threads of a campaign.
+    static TURN: RefCell<Option<Arc<Mutex<()>>>> = const { RefCell::new(None) };
 }
 
 /// Keeps the interpreter's state of each worker thread: every call would make it anew. Once `cancel`
 /// is true, runs end at their next call.
 pub fn enter(cancel: Arc<AtomicBool>) -> Enter {
+    let turn = Arc::<Mutex<()>>::default();
     Enter::new(move |work| {
         CANCEL.set(Some(Arc::clone(&cancel)));
+        TURN.set(Some(Arc::clone(&turn)));
         Python::attach(|py| py.detach(work));
     })
 }
 
 fn is_cancelled() -> bool {
     CANCEL.with_borrow(|cancel| cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)))
+}
+
+/// Runs `call` while no other worker thread of the campaign calls Python.
+///
+/// Calls take microseconds. A thread that waits for the interpreter's lock sleeps, and waking takes
+/// longer than the call; this one spins first.
+fn in_turn<T>(call: impl FnOnce() -> T) -> T {
+    const SPINS: u32 = 10_000;
+    let Some(turn) = TURN.with_borrow(Option::clone) else { return call() };
+    let mut spins = 0;
+    let _held = loop {
+        match turn.try_lock() {
+            Ok(held) => break held,
+            Err(TryLockError::Poisoned(held)) => break held.into_inner(),
+            Err(TryLockError::WouldBlock) if spins < SPINS => {
+                spins += 1;
+                hint::spin_loop();
+            }
+            Err(TryLockError::WouldBlock) => thread::yield_now(),
+        }
+    };
+    call()
 }
 
 /// Unwinds without the message of a panic: the run's failure has it.
@@ -201,6 +232,14 @@ fn of_run(problem: String) -> ! {
 /// A check takes the text of a panic for its problem.
 fn of_check(problem: String) -> ! {
     resume_unwind(Box::new(problem))
+}
+
+/// Returns a function that makes the base class's flights: its class attributes are their initial
+/// values, so that `__init__`, which is in Python, has nothing to do.
+fn flights(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let of = py.import("conche.controller")?.getattr("Flight")?;
+    let new = py.import("builtins")?.getattr("object")?.getattr("__new__")?;
+    py.import("functools")?.getattr("partial")?.call1((new, of))
 }
 
 fn wrong(name: &str, method: &str, did: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
@@ -324,7 +363,8 @@ impl InPython {
         if is_cancelled() {
             (self.abort)("the experiment was cancelled".to_owned());
         }
-        let result = Python::attach(|py| work(py, shared).map_err(|error| problem(py, shared, method, &error)));
+        let call = |py: Python<'_>| work(py, shared).map_err(|error| problem(py, shared, method, &error));
+        let result = in_turn(|| Python::attach(call));
         result.unwrap_or_else(|problem| (self.abort)(problem))
     }
 
