@@ -157,7 +157,7 @@ def test_errors_have_the_place(tmp_path: Path) -> None:
         experiment.controllers("cocoaa")
     with pytest.raises(TypeError, match="not dict"):
         experiment.set("nodes.meter.count", {})  # type: ignore[arg-type]
-    for wrong in ({"jobs": 0}, {"series": 0.0}, {"series": -1.0}):
+    for wrong in ({"jobs": 0}, {"jobs": 1_000_000}, {"series": 0.0}, {"series": -1.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             experiment.run(**wrong)  # type: ignore[arg-type]
 

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use conche::Error;
+use conche_lab::campaign::MAX_JOBS;
 
 /// An error in the arguments or the configuration, found after parsing.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +98,7 @@ pub enum ArgumentError {
     Port(String),
     #[error("an address with a port was expected, as in 127.0.0.1:5683 or [::]:5683")]
     Address,
-    #[error("a whole number from 1 on was expected")]
+    #[error("a whole number from 1 to {MAX_JOBS} was expected")]
     Threads,
     #[error("between commas a label is missing; write it as in `{0}`")]
     Label(&'static str),

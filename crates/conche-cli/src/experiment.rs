@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche::cc::any::Controllers;
-use conche_lab::campaign::{Completion, ExperimentError, Failure, PlannedRun, Progress, RunOptions};
+use conche_lab::campaign::{Completion, ExperimentError, Failure, MAX_JOBS, PlannedRun, Progress, RunOptions};
 use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
@@ -292,7 +292,8 @@ impl Options {
 }
 
 fn threads(text: &str) -> Result<NonZeroUsize, ArgumentError> {
-    text.parse().map_err(|_| ArgumentError::Threads)
+    let threads = text.parse().ok();
+    threads.filter(|threads: &NonZeroUsize| threads.get() <= MAX_JOBS).ok_or(ArgumentError::Threads)
 }
 
 fn setting(text: &str) -> Result<(String, String), ArgumentError> {

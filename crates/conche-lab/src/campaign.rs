@@ -27,10 +27,13 @@ use crate::scenario::ScenarioError;
 /// runs of another version are not reused.
 pub const VERSION: &str = "1";
 
+/// Maximum threads of a campaign. Users of [`RunOptions`] refuse more.
+pub const MAX_JOBS: usize = 1024;
+
 /// Options without effect on results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions<'a> {
-    /// Threads; by default one per core.
+    /// Threads, of which as many start as can be in use; by default one per core.
     pub jobs: Option<NonZeroUsize>,
     /// Store of runs; by default none.
     pub store: Option<&'a Store>,
@@ -360,8 +363,9 @@ pub fn run<C: RunnableCell>(
         watch(*progress);
         (planned, ran)
     };
+    let threads = threads(options, runs.len())?;
     let begun = runs.into_iter().take_while(|_| !options.is_cancelled());
-    let mut all: Vec<_> = threads(options)?.install(|| begun.par_bridge().map(one).collect());
+    let mut all: Vec<_> = threads.install(|| begun.par_bridge().map(one).collect());
     if options.is_cancelled() {
         return Err(ExperimentError::Cancelled);
     }
@@ -412,8 +416,10 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("it does not say why")
 }
 
-pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, ExperimentError> {
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
+/// Starts threads, of which `tasks` can be in use.
+pub(crate) fn threads(options: RunOptions<'_>, tasks: usize) -> Result<rayon::ThreadPool, ExperimentError> {
+    let jobs = options.jobs.map_or(0, |jobs| jobs.get().min(tasks.max(1)));
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs);
     let built = match options.enter {
         None => threads.build(),
         Some(enter) => {

@@ -5,6 +5,9 @@ use std::ops::Deref;
 
 use serde::Deserialize;
 
+/// Maximum replications of a cell, against excessive memory: readers of results keep the seed of each.
+pub const MAX_REPLICATIONS: u32 = 1 << 20;
+
 /// An integer of at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "u32")]

@@ -10,8 +10,9 @@ use toml::{Spanned, Table, Value as Toml};
 
 use super::sweep::{SCHEME, combinations, within_points};
 use super::{
-    AtLeastOne, Axis, Cell, Change, Controllers, Effort, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes,
-    NonEmpty, Phase, Point, Radio, Scenario, ScenarioError, Traffic, Value, distinct, files, matches_any, path, select,
+    AtLeastOne, Axis, Cell, Change, Controllers, Effort, ErrorSpan, FileError, Files, Label, Link, MAX_REPLICATIONS,
+    Mix, Nodes, NonEmpty, Phase, Point, Radio, Scenario, ScenarioError, Traffic, Value, distinct, ensure, files,
+    matches_any, path, select,
 };
 use crate::units::Span;
 
@@ -316,6 +317,8 @@ impl Document {
         path::complete_changes(&mut table);
         let mut scenario = read(table, &self.scenario.controllers)?;
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
+        let many = format_args!("{number}; a cell has at most {MAX_REPLICATIONS}");
+        ensure(number <= MAX_REPLICATIONS, "replications", many)?;
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
         if self.effort.compares {

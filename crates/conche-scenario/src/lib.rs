@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-pub use bounds::{AtLeastOne, NonEmpty, Range, Texts};
+pub use bounds::{AtLeastOne, MAX_REPLICATIONS, NonEmpty, Range, Texts};
 pub use change::{Change, ChangeEvent, Phase};
 pub use claim::{Claim, Compare, Operand};
 pub use conche_netsim::units;

@@ -384,6 +384,7 @@ fn options_that_a_controller_does_not_have_are_refused() {
 fn invalid_scenario_values_are_refused() {
     for (from, to, expected) in [
         ("replications = 20", "replications = 0", "at least 1"),
+        ("replications = 20", "replications = 1048577", "1048577; a cell has at most 1048576"),
         ("schema = 1", "schema = 2", "schema: this conche reads scenarios of schema 1, not 2"),
         ("= [1, 10] }", "= [10, 1] }", "write the least, at least 1, and the most"),
         ("name = \"random\"", "name = \"continuous\"", "sweep.workload: the name `continuous` is there twice"),

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use conche_lab::campaign::{Aborted, Completion, Enter, ExperimentError, Failure, Progress, RunOptions, UnknownRun};
+use conche_lab::campaign::{
+    Aborted, Completion, Enter, ExperimentError, Failure, MAX_JOBS, Progress, RunOptions, UnknownRun,
+};
 use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::Experiment;
 use conche_lab::results::{Program, RunId, StoreError};
@@ -135,7 +137,10 @@ impl Campaign {
         options: Options,
     ) -> PyResult<Self> {
         let Options { jobs, exchanges, series, overwrite } = options;
-        let threads = |jobs| NonZeroUsize::new(jobs).ok_or_else(|| PyValueError::new_err("jobs: at least 1"));
+        let threads = |jobs| {
+            let threads = NonZeroUsize::new(jobs).filter(|_| jobs <= MAX_JOBS);
+            threads.ok_or_else(|| PyValueError::new_err(format!("jobs: from 1 to {MAX_JOBS}")))
+        };
         let interval = |seconds| {
             let interval = Duration::try_from_secs_f64(seconds).ok().filter(|interval| !interval.is_zero());
             interval.ok_or_else(|| PyValueError::new_err("series: an interval above 0, in seconds"))

@@ -1,11 +1,12 @@
 //! Values and timelines of single runs.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use conche_lab::campaign::seed_of;
+use conche_lab::campaign::seeds;
 use conche_lab::metrics::statistic::in_run;
-use conche_lab::scenario::Statistic;
+use conche_lab::scenario::{MAX_REPLICATIONS, Statistic};
 use conche_results::{Kept, Line, SCHEMA, Sample, Which};
 
 use super::{ReadError, lines, parsed, series};
@@ -13,8 +14,25 @@ use crate::study::{CellTimeline, Study, label};
 use crate::titles::definition;
 use crate::values::{main_columns, scheme_values};
 
-/// Against excessive reading time.
-const MOST_REPLICATIONS: u32 = 1 << 16;
+/// Seeds of replications, computed once each.
+struct Seeds {
+    known: Vec<u64>,
+    rest: Box<dyn Iterator<Item = u64>>,
+}
+
+impl Seeds {
+    fn new(seed: u64) -> Self {
+        Self { known: Vec::new(), rest: Box::new(seeds(seed)) }
+    }
+
+    /// Returns the seed of a replication below [`MAX_REPLICATIONS`].
+    fn of(&mut self, replication: u32) -> Option<u64> {
+        let replication = replication as usize;
+        let missing = (replication + 1).saturating_sub(self.known.len());
+        self.known.extend(self.rest.by_ref().take(missing));
+        self.known.get(replication).copied()
+    }
+}
 
 /// Returns the first main column with a sample.
 fn sampled(study: &Study) -> Option<String> {
@@ -31,6 +49,7 @@ pub(super) fn read(directory: &Path, studies: &mut [Study]) -> Result<(), ReadEr
     for study in &mut *studies {
         study.samples.column = sampled(study);
     }
+    let mut known: HashMap<u64, Seeds> = HashMap::new();
     lines(file, |number, text| {
         let line: Line<'_> = parsed(file, number, text)?;
         if line.schema != SCHEMA {
@@ -39,11 +58,12 @@ pub(super) fn read(directory: &Path, studies: &mut [Study]) -> Result<(), ReadEr
         // Other options' runs do not count.
         let is_of = |study: &&mut Study| study.about.name == line.scenario && study.about.settings == line.settings;
         let Some(study) = studies.iter_mut().find(is_of) else { return Ok(()) };
-        if line.replication >= MOST_REPLICATIONS {
-            let problem = format!("replication {}: the limit is {MOST_REPLICATIONS}", line.replication);
+        if line.replication >= MAX_REPLICATIONS {
+            let problem = format!("replication {}: a cell has at most {MAX_REPLICATIONS}", line.replication);
             return Err(ReadError::Line { file: file.to_owned(), line: number, problem });
         }
-        if study.about.seed.is_some_and(|seed| seed_of(seed, line.replication) != line.seed) {
+        let mut expected = |seed| known.entry(seed).or_insert_with(|| Seeds::new(seed)).of(line.replication);
+        if study.about.seed.is_some_and(|seed| expected(seed) != Some(line.seed)) {
             return Ok(());
         }
         let cell = label(&line.cell);

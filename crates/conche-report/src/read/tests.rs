@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use conche_lab::scenario::MAX_REPLICATIONS;
 use conche_results::Which;
 
 use super::*;
@@ -52,6 +53,21 @@ fn runs_of_other_settings_or_another_seed_are_left_out() {
         let results = read.expect("results");
         assert_eq!(results.studies[0].runs.of(&results.studies[0].values[0]), []);
     }
+}
+
+#[test]
+fn replications_up_to_the_maximum_are_read_and_others_are_refused() {
+    let value = format!("{FIGURE}\n");
+    let read = |last| {
+        let runs = [last, 0].map(|replication| run(replication, r#"{"one":1}"#)).join("\n") + "\n";
+        read(&[("manifest.json", MANIFEST), ("figures.ndjson", &value), ("runs.ndjson", &runs)])
+    };
+    let results = read(MAX_REPLICATIONS - 1).expect("results");
+    let mut kept: Vec<u32> = results.studies[0].kept.iter().map(|(_, replication)| *replication).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, [0, MAX_REPLICATIONS - 1]);
+    let problem = read(MAX_REPLICATIONS).expect_err("too many");
+    assert!(problem.contains("line 1") && problem.contains("at most 1048576"), "{problem}");
 }
 
 /// In any replication.
