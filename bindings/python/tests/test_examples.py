@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import conche
+import nbclient
+import nbformat
 import polars
 import pytest
 from conche import conformance
+from conftest import LIMIT
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -37,10 +41,28 @@ def test_secured() -> None:
     assert asyncio.run(load("secured").main()) == ["hello, lamp-7", "hello, 63"]
 
 
-def test_notebook(capsys: pytest.CaptureFixture[str]) -> None:
-    late = load("notebook").late
-    assert set(late["scheme"]) == {"default", "cocoa"} and set(late["axis.loss_percent"]) == {1, 5, 20}
-    assert capsys.readouterr().out.splitlines()[-2:] == ["5 2 runs", "20 2 runs"]
+def test_notebook(tmp_path: Path) -> None:
+    text = (EXAMPLES / "notebook.py").read_text()
+    cells = re.findall(r"# ANCHOR: \w+\n(.*?)# ANCHOR_END", text, re.DOTALL)
+    cells += ["results", "from IPython.display import SVG\nSVG(results.figure('due_p95_s'))"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, timeout=LIMIT, resources={"metadata": {"path": tmp_path}}).execute()
+    outputs = [[output for output in cell.outputs if "name" not in output or output.name != "stderr"] for cell in notebook.cells]
+    assert outputs[0] == []
+    assert all(text in outputs[1][0].text for text in ("default", "cocoa", "20"))
+    assert outputs[2][0].text.splitlines() == ["5 2 runs", "20 2 runs"]
+    assert "<th>95 % interval</th>" in outputs[3][0].data["text/html"]
+    assert outputs[4][0].data["image/svg+xml"].startswith("<svg")
+
+
+def test_tune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    example = load("tune")
+    monkeypatch.setattr(example, "TRAINING", ["lossy-lan"])
+    monkeypatch.setattr(example, "REPORT", ["gprs"])
+    report = example.main(trials=2)
+    assert report["purpose"].to_list() == ["judgement"] * len(report)
+    assert {"default", "cocoa"} < set(report["controller"])
+    assert "2 trials, seed 1: cocoa:strong_k=" in capsys.readouterr().out
 
 
 def test_controller() -> None:

@@ -76,22 +76,15 @@ pub fn rank(
     check_baseline(baseline, controllers)?;
     let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.measured.cells.iter().cloned()).collect();
     let rows = comparison::rows(&cells, baseline);
-    let lines = to_ndjson(&rows)?;
     if let Some(directory) = directory {
-        let text = rankings(&rows).iter().map(|ranking| format!("\n{ranking}")).collect::<String>();
-        directory.save_comparison(&lines, &format!("{}{text}", origins(done)))?;
+        directory.save_comparison(done.iter().map(|done| &done.experiment), &rows)?;
     }
-    print(done, &rows, &lines, global).context("cannot write to standard output")
+    print(done, &rows, global).context("cannot write to standard output")
 }
 
 fn check_baseline(baseline: Option<&str>, controllers: &[String]) -> anyhow::Result<()> {
-    match baseline.filter(|name| !controllers.iter().any(|of| of == name)) {
-        Some(name) => {
-            let compared = controllers.join(", ");
-            Err(UsageError(format!("the baseline `{name}` is not compared; compared are {compared}")).into())
-        }
-        None => Ok(()),
-    }
+    let checked = baseline.map_or(Ok(()), |name| comparison::check_baseline(name, controllers));
+    checked.map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// Returns the experiments, and the options to run them with.
@@ -147,17 +140,14 @@ fn first_duplicate(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)).map(|(_, name)| name)
 }
 
-fn origins(done: &[CompletedExperiment]) -> String {
-    done.iter().map(|done| format!("{}\n", done.origin())).collect()
-}
-
-fn print(done: &[CompletedExperiment], rows: &[Row], lines: &[u8], global: &Global) -> io::Result<()> {
+fn print(done: &[CompletedExperiment], rows: &[Row], global: &Global) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if global.json {
-        out.write_all(lines)?;
+        out.write_all(&to_ndjson(rows)?)?;
     } else {
-        let tables = rankings(rows).iter().map(|ranking| format!("\n{}", show::titled(ranking))).collect::<String>();
-        write!(out, "{}{tables}", origins(done))?;
+        let origins: String = done.iter().map(|done| format!("{}\n", done.experiment.summary())).collect();
+        let tables: String = rankings(rows).iter().map(|ranking| format!("\n{}", show::titled(ranking))).collect();
+        write!(out, "{origins}{tables}")?;
     }
     out.flush()
 }

@@ -445,10 +445,6 @@ impl CompletedExperiment {
         self.experiment.name()
     }
 
-    pub fn origin(&self) -> String {
-        self.experiment.to_string().replace('\n', ": ")
-    }
-
     pub fn print(&self, global: &Global) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         let printed = match global.json {

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use conche_results::comparison::{Row, to_ndjson};
 use conche_results::{Begin, Finished, Origin, Program, RunId, Store, StoreError};
 
 use crate::campaign::Completion;
+use crate::comparison::rankings;
 use crate::experiment::{Experiment, Measured};
 use crate::papers::Summary;
 use crate::scenario::Effort;
@@ -116,12 +118,19 @@ impl ResultDirectory {
         self.store.finish(experiment.name(), &finished)
     }
 
-    /// Writes a comparison's lines, and its ranking as text.
+    /// Writes the comparison of controllers in these experiments, and its ranking as text.
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn save_comparison(&self, lines: &[u8], ranking: &str) -> Result<(), StoreError> {
-        self.store.write_comparison(lines, &format!("{}\n{ranking}", self.heading))
+    pub fn save_comparison<'a>(
+        &self,
+        experiments: impl IntoIterator<Item = &'a Experiment>,
+        rows: &[Row],
+    ) -> Result<(), StoreError> {
+        let lines = to_ndjson(rows).map_err(|error| self.failed(error.into()))?;
+        let origins: String = experiments.into_iter().map(|of| format!("{}\n", of.summary())).collect();
+        let rankings: String = rankings(rows).iter().map(|ranking| format!("\n{ranking}")).collect();
+        self.store.write_comparison(&lines, &format!("{}\n{origins}{rankings}", self.heading))
     }
 
     /// Closes it after all experiments.

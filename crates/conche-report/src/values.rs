@@ -199,9 +199,10 @@ pub(crate) fn sorted(labels: &mut [&str]) {
     labels.sort_by(|a, b| number(a).total_cmp(&number(b)));
 }
 
-/// Reads a number that may end in a unit: `20`, `8.5`, `120s`.
+/// Reads a number that may end in a unit: `20`, `8.5`, `120s`, `5%`.
 pub(crate) fn numeric(label: &str) -> Option<f64> {
-    let digits = label.trim_end_matches(|character: char| character.is_ascii_alphabetic() || character == ' ');
+    let is_unit = |character: char| character.is_ascii_alphabetic() || matches!(character, ' ' | '%');
+    let digits = label.trim_end_matches(is_unit);
     digits.parse().ok().filter(|number: &f64| number.is_finite())
 }
 

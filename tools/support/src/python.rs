@@ -13,10 +13,13 @@ pub const PACKAGE: &str = "bindings/python";
 pub const MANIFEST: &str = "bindings/python/Cargo.toml";
 
 /// Versions in the Python index.
-const TOOLS: [&str; 9] = [
+const TOOLS: [&str; 12] = [
+    "ipykernel==7.4.0",
     "maturin==1.16.0",
     "moto[server]==5.2.5",
+    "nbclient==0.11.0",
     "obstore==0.12.1",
+    "optuna==5.0.0",
     "pandas==3.1.1",
     "polars==2.1.0",
     "pyarrow==26.0.1",

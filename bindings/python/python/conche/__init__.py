@@ -3,6 +3,9 @@
 - `conche.aio`: CoAP client and server for asyncio.
 - `Experiment`, `run` and `open`: simulated experiments on congestion control, such as those of
   published papers, and their results as tables.
+- `compare`: rankings of controllers over many experiments.
+- `controllers`, `parameters` and `configured`: conche's controllers.
+- `cite`: references for publications.
 
       import conche
       import polars
@@ -13,17 +16,26 @@
 
 from conche._conche import RunFailure, ScenarioError, __version__
 
+from ._cite import cite
+from ._compare import compare
 from ._lab import Experiment, Failure, PlannedRun, Results, Table, open, run
+from ._parameters import Parameter, configured, controllers, parameters
 
 __all__ = [
     "Experiment",
     "Failure",
+    "Parameter",
     "PlannedRun",
     "Results",
     "RunFailure",
     "ScenarioError",
     "Table",
     "__version__",
+    "cite",
+    "compare",
+    "configured",
+    "controllers",
     "open",
+    "parameters",
     "run",
 ]

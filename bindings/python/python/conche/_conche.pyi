@@ -395,6 +395,31 @@ class OwnController:
     ) -> OwnController: ...
     def violations(self) -> list[tuple[str, str]]: ...
 
+def controllers() -> list[tuple[str, str]]: ...
+def parameters(
+    name: str,
+) -> list[
+    tuple[
+        str,
+        float | int | bool | str,
+        tuple[float | int, float | int] | None,
+        list[str],
+        str | None,
+        str,
+        str,
+    ]
+]: ...
+def configured(name: str, values: list[tuple[str, str]]) -> str: ...
+
+class Compared(TypedDict):
+    controllers: list[str]
+    baseline: str | None
+    quick: bool
+    replications: int | None
+    seed: int | None
+    set: list[tuple[str, str]]
+    only: list[tuple[str, list[str]]]
+
 @final
 class Scenario:
     name: str
@@ -424,6 +449,15 @@ class Scenario:
     def plan(self) -> list[tuple[str, str, int, int, int]]: ...
     def run(
         self,
+        directory: PathLike[str],
+        options: RunOptions,
+        progress: Callable[[int, int], object] | None,
+    ) -> tuple[int, int, list[str]]: ...
+    @staticmethod
+    def compare(
+        scenarios: list[Scenario],
+        compared: Compared,
+        own: list[OwnController],
         directory: PathLike[str],
         options: RunOptions,
         progress: Callable[[int, int], object] | None,
@@ -459,6 +493,11 @@ class Stored:
     def failures(self) -> list[tuple[str, str, int, int, str]]: ...
     def values(self) -> ArrowTable: ...
     def claims(self) -> ArrowTable: ...
+    def ranking(self) -> ArrowTable | None: ...
+    def compared(self) -> ArrowTable | None: ...
+    def ranked(
+        self,
+    ) -> list[tuple[str | None, str, float | None, float | None, tuple[float, float] | None]]: ...
     def first(self, count: int) -> tuple[list[tuple[str, str, float, tuple[float, float] | None, str]], int]: ...
     def figure(self, column: str, only: list[tuple[str, list[str]]]) -> str: ...
     def html(self) -> str: ...

@@ -33,16 +33,21 @@ SHOWN = 20
 """Values that a notebook shows."""
 
 
-class RunArguments(TypedDict, total=False):
-    """Optional arguments of `Experiment.run`, without effect on results."""
+class LocalArguments(TypedDict, total=False):
+    """Optional arguments of `compare`, without effect on results."""
 
-    on: Literal["threads", "ray"]
     jobs: int | None
     progress: Progress
     output: str | PathLike[str] | None
     exchanges: bool
     series: float | timedelta | None
     overwrite: bool
+
+
+class RunArguments(LocalArguments, total=False):
+    """Optional arguments of `Experiment.run`, without effect on results."""
+
+    on: Literal["threads", "ray"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class Experiment:
     _scenario: _conche.Scenario
 
     def __init__(self, source: str | PathLike[str] | Mapping[str, Any]) -> None:
-        self._scenario = _read(source)
+        self._scenario = read(source)
 
     def _changed(self, scenario: _conche.Scenario) -> Experiment:
         changed = Experiment.__new__(Experiment)
@@ -110,7 +115,7 @@ class Experiment:
         Points of a sweep override it. Raises ScenarioError if the path does not exist or the value
         is invalid.
         """
-        return self._changed(self._scenario.set(path, _toml(value)))
+        return self._changed(self._scenario.set(path, toml(value)))
 
     def only(self, **axes: Labels) -> Experiment:
         """Selects runs by the labels of axes, as `conche run --only` does.
@@ -121,8 +126,8 @@ class Experiment:
         left, or a label does not exist.
         """
         scenario = self._scenario
-        for axis, labels in _labels(axes):
-            scenario = scenario.only(axis, labels)
+        for axis, chosen in labels(axes):
+            scenario = scenario.only(axis, chosen)
         return self._changed(scenario)
 
     def controllers(self, *controllers: AnyController) -> Experiment:
@@ -212,25 +217,15 @@ class Experiment:
                 series=series,
                 overwrite=overwrite,
             )
-        temporary = None
-        if output is None:
-            temporary = tempfile.TemporaryDirectory(prefix="conche-", ignore_cleanup_errors=True)
-        directory = Path(temporary.name if temporary else cast("str | PathLike[str]", output))
-        interval = series.total_seconds() if isinstance(series, timedelta) else series
-        bar = _Bar() if progress is True and sys.stderr.isatty() else None
-        shown = bar or (progress if callable(progress) else None)
-        try:
-            options: _conche.RunOptions = {
-                "jobs": jobs,
-                "exchanges": exchanges,
-                "series": interval,
-                "overwrite": overwrite,
-            }
-            self._scenario.run(directory, options, shown)
-        finally:
-            if bar is not None:
-                bar.clear()
-        return Results(directory, temporary)
+        return execute(
+            self._scenario.run,
+            jobs=jobs,
+            progress=progress,
+            output=output,
+            exchanges=exchanges,
+            series=series,
+            overwrite=overwrite,
+        )
 
     def __reduce__(self) -> tuple[Callable[..., Experiment], tuple[object, ...]]:
         return _restored, self._scenario.state()
@@ -281,7 +276,7 @@ class Table:
 class Results:
     """The results of an experiment, in a directory. `Experiment.run` and `open` return them.
 
-    The files are those of `conche run -o`.
+    The files are those of `conche run -o` or `conche compare -o`.
     """
 
     __slots__ = ("_directory", "_stored", "_temporary")
@@ -321,6 +316,32 @@ class Results:
         return Table(self._stored.claims(), self._temporary)
 
     @property
+    def ranking(self) -> Table:
+        """One row for each controller of `conche.compare`, the best first, for each purpose of scenarios.
+
+        Ratios are factors by which a value is worse than that of the best controller, or of the
+        `baseline`. `mean` is their geometric mean over all `cells`, with its 95 % confidence interval;
+        `regret` the largest that differs significantly from 1. In `behind` and `ahead` cells the
+        ratio is significantly above and below 1; in `dominated` of the `points`, another controller is
+        better in every metric. Raises FileNotFoundError for results of one experiment.
+        """
+        return self._comparison(self._stored.ranking())
+
+    @property
+    def compared(self) -> Table:
+        """One row for each metric, cell and controller of `conche.compare`, with its value and ratio.
+
+        Raises FileNotFoundError for results of one experiment.
+        """
+        return self._comparison(self._stored.compared())
+
+    def _comparison(self, table: _conche.ArrowTable | None) -> Table:
+        if table is None:
+            message = "no comparison; `conche.compare` and `conche compare` make one"
+            raise FileNotFoundError(2, message, os.fspath(self._directory))
+        return Table(table, self._temporary)
+
+    @property
     def runs(self) -> Table:
         """One row for each run and value: `runs.parquet`."""
         return self._parquet("runs.parquet")
@@ -346,24 +367,29 @@ class Results:
         Raises ValueError if the value does not exist, or an axis other than that of the numbers has
         several labels; its text names them.
         """
-        return self._stored.figure(column, _labels(only or {}))
+        return self._stored.figure(column, labels(only or {}))
 
     def html(self) -> str:
         """Returns the results as one HTML page, as `conche report` writes it."""
         return self._stored.html()
 
     def _repr_html_(self) -> str:
+        def factor(value: float | None) -> str:
+            return "" if value is None else f"{value:.2f}"
+
+        ranked = self._stored.ranked()
+        standings = [
+            (purpose or "", name, factor(regret), factor(mean), _between(interval, ".2f"))
+            for purpose, name, regret, mean, interval in ranked
+        ]
+        ranking = _rows(("purpose", "controller", "regret", "mean", "95 % interval"), standings) if ranked else ""
         values, total = self._stored.first(SHOWN)
-        rows = (
-            (row, column, f"{measured:.6g}", f"{interval[0]:.6g} to {interval[1]:.6g}" if interval else "", unit)
+        first = [
+            (row, column, f"{measured:.6g}", _between(interval, ".6g"), unit)
             for row, column, measured, interval, unit in values
-        )
-        head = "".join(f"<th>{name}</th>" for name in ("row", "column", "measured", "95 % interval", "unit"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
+        ]
         more = f"<p>{total - SHOWN} more values</p>" if total > SHOWN else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return f"{ranking}{_rows(('row', 'column', 'measured', '95 % interval', 'unit'), first)}{more}"
 
     def __repr__(self) -> str:
         return f"<conche.Results of {', '.join(self._stored.names)} in {self._directory}>"
@@ -399,15 +425,60 @@ def run(
     return experiment.only(**(only or {})).run(**options)
 
 
+def _between(interval: tuple[float, float] | None, form: str) -> str:
+    return f"{interval[0]:{form}} to {interval[1]:{form}}" if interval else ""
+
+
+def _rows(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def execute(
+    start: Callable[[Path, _conche.RunOptions, Callable[[int, int], object] | None], object],
+    *,
+    jobs: int | None = None,
+    progress: Progress = None,
+    output: str | PathLike[str] | None = None,
+    exchanges: bool = False,
+    series: float | timedelta | None = None,
+    overwrite: bool = False,
+) -> Results:
+    """Runs what `start` runs into a directory, with options of `Experiment.run`."""
+    temporary = None
+    if output is None:
+        temporary = tempfile.TemporaryDirectory(prefix="conche-", ignore_cleanup_errors=True)
+    directory = Path(temporary.name if temporary else cast("str | PathLike[str]", output))
+    interval = series.total_seconds() if isinstance(series, timedelta) else series
+    bar = _Bar() if progress is True and sys.stderr.isatty() else None
+    shown = bar or (progress if callable(progress) else None)
+    try:
+        options: _conche.RunOptions = {
+            "jobs": jobs,
+            "exchanges": exchanges,
+            "series": interval,
+            "overwrite": overwrite,
+        }
+        start(directory, options, shown)
+    finally:
+        if bar is not None:
+            bar.clear()
+    return Results(directory, temporary)
+
+
 def open(directory: str | PathLike[str]) -> Results:
-    """Reads the results that `conche run -o`, `conche reproduce -o` or `Experiment.run` has written.
+    """Reads the results that `conche run -o`, another command with `-o` or `Experiment.run` has written.
 
     Raises OSError if the directory has no results or an invalid file.
     """
     return Results(Path(directory))
 
 
-def _read(source: str | PathLike[str] | Mapping[str, Any]) -> _conche.Scenario:
+def read(source: str | PathLike[str] | Mapping[str, Any]) -> _conche.Scenario:
+    """Reads a scenario, as `Experiment` describes."""
     if isinstance(source, Mapping):
         try:
             text = json.dumps(source)
@@ -438,8 +509,8 @@ def _restored(
     return experiment
 
 
-def _toml(value: object) -> str:
-    """Formats a value as `conche run --set` takes it."""
+def toml(value: object) -> str:
+    """Formats a value as `conche run --set` takes it. Raises TypeError for other types."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, int, list)):
@@ -449,14 +520,15 @@ def _toml(value: object) -> str:
     raise TypeError(f"a value is a str, a number, a bool or a list of these, not {type(value).__name__}")
 
 
-def _labels(axes: Mapping[str, Labels]) -> list[tuple[str, list[str]]]:
-    def each(labels: Labels) -> Iterator[str]:
-        if isinstance(labels, (str, int, float)):
-            yield str(labels)
+def labels(axes: Mapping[str, Labels]) -> list[tuple[str, list[str]]]:
+    """Returns labels by axis as texts."""
+    def each(chosen: Labels) -> Iterator[str]:
+        if isinstance(chosen, (str, int, float)):
+            yield str(chosen)
         else:
-            yield from map(str, labels)
+            yield from map(str, chosen)
 
-    return [(axis, list(each(labels))) for axis, labels in axes.items()]
+    return [(axis, list(each(chosen))) for axis, chosen in axes.items()]
 
 
 class _Bar:

@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use conche_lab::campaign::{
-    Aborted, Completion, Enter, ExperimentError, Failure, MAX_JOBS, Progress, RunOptions, UnknownRun,
-};
+use conche_lab::campaign::{Aborted, Enter, ExperimentError, Failure, MAX_JOBS, Progress, RunOptions, UnknownRun};
+use conche_lab::comparison;
 use conche_lab::directory::{Output, ResultDirectory};
 use conche_lab::experiment::Experiment;
 use conche_lab::results::{Program, RunId, StoreError};
@@ -42,9 +41,10 @@ pub struct Options {
     overwrite: bool,
 }
 
-/// An experiment to run.
+/// An experiment to run, or the first of a comparison.
 pub struct Campaign {
     pub(super) experiment: Experiment,
+    comparison: Option<Comparison>,
     effort: Effort,
     /// Whether it has a controller in Python.
     pub(super) calls_python: bool,
@@ -53,6 +53,12 @@ pub struct Campaign {
     exchanges: bool,
     series: Option<Duration>,
     overwrite: bool,
+}
+
+/// The further experiments of a comparison, and the controller to which ratios are.
+pub struct Comparison {
+    pub others: Vec<Experiment>,
+    pub baseline: Option<String>,
 }
 
 /// Shared with the background thread.
@@ -147,6 +153,7 @@ impl Campaign {
         };
         Ok(Self {
             experiment: experiment.clone(),
+            comparison: None,
             effort: effort.clone(),
             calls_python,
             directory,
@@ -157,14 +164,25 @@ impl Campaign {
         })
     }
 
+    /// Compares the controllers of this experiment and others with the same options.
+    pub fn comparing(self, comparison: Comparison) -> Self {
+        Self { comparison: Some(comparison), ..self }
+    }
+
+    fn experiments(&self) -> Vec<Experiment> {
+        let others = self.comparison.iter().flat_map(|comparison| &comparison.others);
+        std::iter::once(&self.experiment).chain(others).cloned().collect()
+    }
+
     /// Runs it, and writes its results.
     pub fn run(self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Finished> {
         in_background(py, self.calls_python, progress, move |shared| self.measure(shared))
     }
 
-    /// Does the same as `conche run -o`.
+    /// Does the same as `conche run -o`, or as `conche compare -o`.
     fn measure(&self, shared: &Shared) -> Result<Finished, Problem> {
-        self.experiment.check()?;
+        let experiments = self.experiments();
+        experiments.iter().try_for_each(Experiment::check)?;
         let (directory, notes) = self.open(None, None)?;
         let store = Some(directory.store());
         let options = RunOptions {
@@ -174,12 +192,26 @@ impl Campaign {
             enter: shared.enter.as_ref(),
             ..RunOptions::default()
         };
-        let measured = self.experiment.measure(options, &|progress| shared.show(progress))?;
-        directory.save(&self.experiment, &measured)?;
+        let works: Vec<u64> = experiments.iter().map(|of| of.plan().iter().map(|run| run.work).sum()).collect();
+        let total = works.iter().sum();
+        let (mut before, mut runs, mut reused, mut failures, mut cells) = (0, 0, 0, Vec::new(), Vec::new());
+        for (experiment, work) in experiments.iter().zip(works) {
+            let show = |progress: Progress| shared.show(Progress { done: before + progress.done, total, ..progress });
+            let measured = experiment.measure(options, &show)?;
+            directory.save(experiment, &measured)?;
+            before += work;
+            cells.extend(measured.cells);
+            runs += measured.completion.runs;
+            reused += measured.completion.reused;
+            failures.extend(measured.completion.failures);
+        }
+        if let Some(comparison) = &self.comparison {
+            let rows = comparison::rows(&cells, comparison.baseline.as_deref());
+            directory.save_comparison(&experiments, &rows)?;
+        }
         directory.close()?;
-        let Completion { runs, reused, failures, .. } = &measured.completion;
-        unless_all_failed(*runs, failures)?;
-        Ok((*runs, *reused, notes))
+        unless_all_failed(runs, &failures)?;
+        Ok((runs, reused, notes))
     }
 
     /// Opens the directory of its results, or of a part's.
@@ -202,7 +234,7 @@ impl Campaign {
             series: self.series,
             overwrites: self.overwrite,
         };
-        ResultDirectory::open(output, std::slice::from_ref(&self.experiment))
+        ResultDirectory::open(output, &self.experiments())
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use conche_lab::campaign::PlannedRun;
+use conche_lab::comparison::check_baseline;
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::{NETWORKS, Network};
 use conche_lab::papers::{PAPERS, Paper};
@@ -11,7 +12,7 @@ use conche_lab::scenario::{Controllers, Effort, FileError, ScenarioError as Prob
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::campaign::{Campaign, Finished, Options};
+use super::campaign::{Campaign, Comparison, Finished, Options};
 use super::controller::OwnController;
 use super::{ScenarioError, invalid, part};
 
@@ -21,6 +22,19 @@ type Run = (String, String, u32, u64, u64);
 /// Text of a scenario, the files that it names with their texts, the changes in JSON, and the
 /// controllers in Python.
 type State = (String, Vec<(String, String)>, String, Vec<Py<OwnController>>);
+
+/// Options of a comparison.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Compared {
+    controllers: Vec<String>,
+    baseline: Option<String>,
+    quick: bool,
+    replications: Option<u32>,
+    seed: Option<u64>,
+    set: Vec<(String, String)>,
+    only: Vec<(String, Vec<String>)>,
+}
 
 /// A scenario with the options of `conche run`.
 #[pyclass(frozen, module = "conche._conche")]
@@ -205,6 +219,43 @@ impl Scenario {
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Finished> {
         self.campaign(directory, options)?.run(py, progress.as_ref())
+    }
+
+    /// Compares controllers in the sources of scenarios, as `conche compare -o` does; `own` are the
+    /// controllers in Python.
+    #[staticmethod]
+    fn compare(
+        py: Python<'_>,
+        scenarios: Vec<Py<Self>>,
+        compared: Compared,
+        own: Vec<Py<OwnController>>,
+        directory: PathBuf,
+        options: Options,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Finished> {
+        let Compared { controllers, baseline, quick, replications, seed, set, only } = compared;
+        if replications == Some(0) {
+            return Err(PyValueError::new_err("replications: at least 1"));
+        }
+        if let Some(baseline) = &baseline {
+            check_baseline(baseline, &controllers).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        }
+        let effort =
+            Effort { controllers, quick, runs: replications, seed, set, only, compares: true, ..Effort::default() };
+        let adjusted = scenarios.iter().map(|scenario| {
+            let origin = scenario.get().source.origin();
+            let mut experiment = Self::source(&origin.text, &origin.files, &own)?;
+            let checked = experiment
+                .adjust(&effort)
+                .map_err(|error| ScenarioError::new_err(format!("{}: {error}", experiment.name())));
+            checked.map(|()| experiment)
+        });
+        let experiments = adjusted.collect::<PyResult<Vec<_>>>()?;
+        Experiment::check_labels(&experiments).map_err(|error| invalid(&error))?;
+        let mut experiments = experiments.into_iter();
+        let first = experiments.next().ok_or_else(|| PyValueError::new_err("name at least one scenario"))?;
+        let campaign = Campaign::new(&first, &effort, !own.is_empty(), directory, options)?;
+        campaign.comparing(Comparison { others: experiments.collect(), baseline }).run(py, progress.as_ref())
     }
 
     /// Runs the runs with these IDs into `directory`, a part of the results.

@@ -3,6 +3,7 @@
 mod campaign;
 mod controller;
 mod experiment;
+mod parameters;
 mod part;
 mod results;
 mod table;
@@ -33,6 +34,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LAB_VERSION", lab::VERSION)?;
     module.add("RunFailure", py.get_type::<RunFailure>())?;
     controller::events::register(module)?;
+    module.add_function(wrap_pyfunction!(parameters::controllers, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::configured, module)?)?;
     module.add_class::<controller::OwnController>()?;
     module.add_class::<experiment::Scenario>()?;
     module.add_class::<part::Collected>()?;

@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+};
+use arrow_schema::ArrowError;
 use conche_lab::results::AxisValue;
+use conche_lab::results::comparison::{Compared, InCell, Standing};
 use conche_lab::scenario::Controllers;
 use conche_lab::value::MeasuredValue;
 use conche_report::{FigureError, Results, Selection, figure, page};
@@ -20,6 +24,9 @@ type Failed = (String, String, u32, u64, String);
 /// Row, column, value, interval and unit.
 type Shown = (String, String, f64, Option<(f64, f64)>, String);
 
+/// Purpose, controller, regret, mean ratio and its interval.
+type Ranked = (Option<String>, String, Option<f64>, Option<f64>, Option<(f64, f64)>);
+
 /// The contents of a directory.
 #[pyclass(frozen, module = "conche._conche")]
 pub struct Stored(Results);
@@ -28,6 +35,11 @@ impl Stored {
     fn all(&self, is_claim: bool) -> Vec<&MeasuredValue> {
         let values = self.0.studies.iter().flat_map(|study| &study.values);
         values.filter(|value| (value.item == CLAIMS) == is_claim).collect()
+    }
+
+    fn standings(&self) -> Vec<&Standing> {
+        let rows = self.0.comparison.iter();
+        rows.filter_map(|row| if let Compared::Controller(of) = &row.of { Some(of) } else { None }).collect()
     }
 }
 
@@ -58,6 +70,26 @@ impl Stored {
 
     fn claims(&self) -> PyResult<ArrowTable> {
         value_table(&self.all(true)).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// Ranking of compared controllers; `None` if they were not compared.
+    fn ranking(&self) -> PyResult<Option<ArrowTable>> {
+        of_comparison(self.standings(), ranking_table)
+    }
+
+    /// The same for a notebook.
+    fn ranked(&self) -> Vec<Ranked> {
+        let ranked = self.standings().into_iter().map(|Standing { controller, purpose, all, .. }| {
+            (purpose.clone(), controller.clone(), all.regret, all.mean, all.ci95.map(|[low, high]| (low, high)))
+        });
+        ranked.collect()
+    }
+
+    /// Values of compared controllers; `None` if they were not compared.
+    fn compared(&self) -> PyResult<Option<ArrowTable>> {
+        let rows = self.0.comparison.iter();
+        let cells = rows.filter_map(|row| if let Compared::Cell(of) = &row.of { Some(of) } else { None });
+        of_comparison(cells.collect(), compared_table)
     }
 
     /// The first values, and the number of all.
@@ -110,7 +142,7 @@ fn numbers(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
     Arc::new(values.map(|value| value.filter(|value| value.is_finite())).collect::<Float64Array>())
 }
 
-fn value_table(values: &[&MeasuredValue]) -> Result<ArrowTable, arrow_schema::ArrowError> {
+fn value_table(values: &[&MeasuredValue]) -> Result<ArrowTable, ArrowError> {
     let each = || values.iter().copied();
     let units: Vec<Option<String>> = each().map(unit).collect();
     let axes: BTreeSet<&str> = each().flat_map(|value| value.position.axes.keys()).map(String::as_str).collect();
@@ -133,8 +165,12 @@ fn value_table(values: &[&MeasuredValue]) -> Result<ArrowTable, arrow_schema::Ar
     add("mix", texts(each().map(|value| value.position.mix.as_deref())));
     add("scheme", texts(each().map(|value| value.position.scheme.as_deref())));
     add("phase", texts(each().map(|value| value.position.phase.as_deref())));
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
-        .map(ArrowTable::new)
+    table(columns)
+}
+
+fn table(columns: impl IntoIterator<Item = (impl AsRef<str>, ArrayRef)>) -> Result<ArrowTable, ArrowError> {
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    RecordBatch::try_from_iter_with_nullable(columns).map(ArrowTable::new)
 }
 
 /// Labels without a common type are texts.
@@ -158,4 +194,49 @@ fn axis_column(values: Vec<Option<&AxisValue>>) -> ArrayRef {
         AxisValue::Text(text) => text.clone(),
     };
     Arc::new(values.iter().map(|value| value.map(text)).collect::<StringArray>())
+}
+
+fn of_comparison<T>(rows: Vec<&T>, table: fn(&[&T]) -> Result<ArrowTable, ArrowError>) -> PyResult<Option<ArrowTable>> {
+    let table = (!rows.is_empty()).then(|| table(&rows)).transpose();
+    table.map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+fn ranking_table(standings: &[&Standing]) -> Result<ArrowTable, ArrowError> {
+    let each = || standings.iter().copied();
+    let counts = |count: fn(&Standing) -> usize| -> ArrayRef {
+        Arc::new(each().map(|of| count(of) as u64).collect::<UInt64Array>())
+    };
+    table([
+        ("controller", texts(each().map(|of| Some(of.controller.as_str())))),
+        ("purpose", texts(each().map(|of| of.purpose.as_deref()))),
+        ("baseline", texts(each().map(|of| of.baseline.as_deref()))),
+        ("mean", numbers(each().map(|of| of.all.mean))),
+        ("ci95_low", numbers(each().map(|of| of.all.ci95.map(|[low, _]| low)))),
+        ("ci95_high", numbers(each().map(|of| of.all.ci95.map(|[_, high]| high)))),
+        ("regret", numbers(each().map(|of| of.all.regret))),
+        ("cells", counts(|of| of.all.cells)),
+        ("missing", counts(|of| of.all.missing)),
+        ("behind", counts(|of| of.all.behind)),
+        ("ahead", counts(|of| of.all.ahead)),
+        ("points", counts(|of| of.points)),
+        ("dominated", counts(|of| of.dominated.len())),
+    ])
+}
+
+fn compared_table(cells: &[&InCell]) -> Result<ArrowTable, ArrowError> {
+    let each = || cells.iter().copied();
+    table([
+        ("scenario", texts(each().map(|of| Some(of.scenario.as_str())))),
+        ("cell", texts(each().map(|of| Some(of.cell.as_str())))),
+        ("column", texts(each().map(|of| Some(of.column.as_str())))),
+        ("purpose", texts(each().map(|of| of.purpose.as_deref()))),
+        ("unit", texts(each().map(|of| Some(of.unit.as_str())))),
+        ("better", texts(each().map(|of| Some(of.better.as_str())))),
+        ("controller", texts(each().map(|of| Some(of.controller.as_str())))),
+        ("value", numbers(each().map(|of| of.value))),
+        ("ratio", numbers(each().map(|of| of.ratio))),
+        ("ci95_low", numbers(each().map(|of| of.ci95.map(|[low, _]| low)))),
+        ("ci95_high", numbers(each().map(|of| of.ci95.map(|[_, high]| high)))),
+        ("differs", Arc::new(each().map(|of| Some(of.apart)).collect::<BooleanArray>())),
+    ])
 }

@@ -182,6 +182,25 @@ impl<'a> ComparedCell<'a> {
 /// The controller of RFC 7252.
 const DEFAULT: &str = "default";
 
+/// A baseline that is not among the compared controllers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the baseline `{baseline}` is not compared; compared are {}", compared.join(", "))]
+pub struct UnknownBaseline {
+    baseline: String,
+    compared: Vec<String>,
+}
+
+/// Checks the controller to which ratios are.
+///
+/// # Errors
+/// If it is not compared.
+pub fn check_baseline(baseline: &str, compared: &[String]) -> Result<(), UnknownBaseline> {
+    match compared.iter().any(|name| name == baseline) {
+        true => Ok(()),
+        false => Err(UnknownBaseline { baseline: baseline.to_owned(), compared: compared.to_vec() }),
+    }
+}
+
 /// Returns the controllers per cell, then over all cells of each purpose, least regret first or,
 /// with few replications, least mean. Ratios are to the baseline or each cell's best controller.
 #[must_use]

@@ -284,6 +284,12 @@ impl Experiment {
         Ok(Measured { values, cells: compared, completion })
     }
 
+    /// Returns the title, extent and seed in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        self.to_string().replace('\n', ": ")
+    }
+
     /// Lays out the values as text tables.
     #[must_use]
     pub fn tables(&self, values: &[MeasuredValue]) -> Vec<Table> {
