@@ -112,6 +112,45 @@ def test_results_are_those_of_threads(cluster: Any, tmp_path: Path, jobs: int) -
     assert on_ray(tmp_path / "ray", experiment, exchanges=True, series=1.0) == expected
 
 
+OWN = """\
+import sys
+
+import conche
+import ray
+from conche.controller import Controller, Peer
+
+
+class Slow(Controller):
+    def __init__(self, rto=10.0):
+        self.rto = rto
+
+    def peer(self, now):
+        return Peer(rto=self.rto)
+
+
+if __name__ == "__main__":
+    file, address, threads, output = sys.argv[1:]
+    experiment = conche.Experiment(file).controllers("default", Slow, Slow(rto=3.0))
+    experiment.run(output=threads)
+    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    results = experiment.run(on="ray", output=output)
+    assert results.failures == [], results.failures
+"""
+
+
+def test_a_controller_of_the_main_program(cluster: Any, tmp_path: Path) -> None:
+    scenario, program = tmp_path / "yard.toml", tmp_path / "main.py"
+    scenario.write_text(SCENARIO)
+    program.write_text(OWN)
+    outputs = [tmp_path / "threads", tmp_path / "ray"]
+    command = [sys.executable, program, scenario, cluster.address, *outputs]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    in_threads, on_cluster = map(hashes, outputs)
+    assert on_cluster == in_threads
+    assert "Slow(rto=3.0)" in (outputs[1] / "yard.txt").read_text()
+
+
 def test_the_example_of_the_guide(cluster: Any, tmp_path: Path) -> None:
     results = load("cluster").campaign(str(tmp_path))
     assert results.failures == [] and len(results.values) > 0

@@ -190,7 +190,7 @@ pub struct UnknownBaseline {
     compared: Vec<String>,
 }
 
-/// Checks the controller to which ratios are.
+/// Checks the baseline of a comparison.
 ///
 /// # Errors
 /// If it is not compared.
