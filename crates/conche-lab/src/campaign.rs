@@ -33,7 +33,7 @@ pub const MAX_JOBS: usize = 1024;
 /// Options without effect on results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions<'a> {
-    /// Threads, of which as many start as can be in use; by default one per core.
+    /// Maximum threads, also limited by the number of runs; by default one per core.
     pub jobs: Option<NonZeroUsize>,
     /// Store of runs; by default none.
     pub store: Option<&'a Store>,
@@ -416,7 +416,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("it does not say why")
 }
 
-/// Starts threads, of which `tasks` can be in use.
+/// Starts the threads for this number of tasks.
 pub(crate) fn threads(options: RunOptions<'_>, tasks: usize) -> Result<rayon::ThreadPool, ExperimentError> {
     let jobs = options.jobs.map_or(0, |jobs| jobs.get().min(tasks.max(1)));
     let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs);

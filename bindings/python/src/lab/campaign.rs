@@ -55,7 +55,7 @@ pub struct Campaign {
     overwrite: bool,
 }
 
-/// The further experiments of a comparison, and the controller to which ratios are.
+/// The further experiments of a comparison, and the baseline of ratios.
 pub struct Comparison {
     pub others: Vec<Experiment>,
     pub baseline: Option<String>,
