@@ -86,6 +86,13 @@ impl<E: Copy> Scheduler<E> {
         Some(event)
     }
 
+    /// Returns the time of the next event.
+    pub fn next_time(&mut self) -> Option<Instant> {
+        self.look_ahead();
+        let handed_over = self.next.last().map(|entry| entry.key);
+        handed_over.into_iter().chain(self.near.first_key()).min().map(time_of)
+    }
+
     pub(crate) fn knows_next(&self) -> bool {
         !self.next.is_empty() || !self.near.is_empty()
     }

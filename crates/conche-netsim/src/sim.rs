@@ -14,7 +14,7 @@ use crate::timers::WakeUpOutcome;
 use crate::trace::Observer;
 pub use crate::wired::ChangeError;
 use crate::wired::{ForwardOutcome, LinkConfig, Network, Topology, TopologyError};
-use crate::{Instant, LinkId, NodeId, RadioId};
+use crate::{Instant, LinkId, NodeId, PacketId, RadioId};
 
 /// One run of one network.
 ///
@@ -143,6 +143,27 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     #[must_use]
     pub fn now(&self) -> Instant {
         self.world.scheduler.now()
+    }
+
+    /// Returns the time of the next event.
+    pub fn next_time(&mut self) -> Option<Instant> {
+        self.start();
+        self.world.scheduler.next_time()
+    }
+
+    /// Sends a datagram from a node at the current time, between two calls of
+    /// [`Simulation::run_until`]; the node needs no host.
+    ///
+    /// # Errors
+    /// If one of the nodes is of another topology.
+    pub fn send(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Result<PacketId, NoSuchNode> {
+        for node in [from, to] {
+            self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
+        }
+        self.start();
+        let id = self.world.send(from, to, bytes, None, None);
+        self.forward_sent(from);
+        Ok(id)
     }
 
     /// Returns the number of past events.
@@ -300,6 +321,10 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
         let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
         act(host, &mut Port::new(&mut self.world, &mut self.timers, node));
+        self.forward_sent(node);
+    }
+
+    fn forward_sent(&mut self, node: NodeId) {
         // An immediate arrival is its own event: no host sends meanwhile.
         for index in 0..self.world.outbox.len() {
             let packet = self.world.outbox[index];

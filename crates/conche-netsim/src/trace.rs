@@ -12,6 +12,9 @@ pub trait Observer {
     /// A host sent a packet.
     fn on_sent(&mut self, now: Instant, packet: &Packet) {}
 
+    /// A link or radio hop takes a packet, which it may refuse. Duplicates follow their original.
+    fn on_entered(&mut self, now: Instant, packet: &Packet, link: LinkId) {}
+
     /// A packet was dropped.
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {}
 
@@ -63,6 +66,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.on_sent(now, packet);
     }
 
+    fn on_entered(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.0.on_entered(now, packet, link);
+        self.1.on_entered(now, packet, link);
+    }
+
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
         self.0.on_dropped(now, packet, reason);
         self.1.on_dropped(now, packet, reason);
@@ -88,6 +96,12 @@ impl<O: Observer> Observer for Option<O> {
     fn on_sent(&mut self, now: Instant, packet: &Packet) {
         if let Some(observer) = self {
             observer.on_sent(now, packet);
+        }
+    }
+
+    fn on_entered(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        if let Some(observer) = self {
+            observer.on_entered(now, packet, link);
         }
     }
 

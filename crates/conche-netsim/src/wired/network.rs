@@ -81,6 +81,7 @@ impl Network {
                 self.drop(around, packet, DropReason::LinkDown(id));
                 return ForwardOutcome::Consumed;
             }
+            around.observer.on_entered(around.scheduler.now(), around.packets.get(packet), id);
             match &mut link.kind {
                 Kind::Transparent => at = link.to,
                 Kind::Wire(wire) => {

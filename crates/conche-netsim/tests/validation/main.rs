@@ -14,6 +14,7 @@ mod loss;
 mod managed;
 mod memory;
 mod node;
+mod outside;
 mod plain;
 mod queueing;
 mod radio;
