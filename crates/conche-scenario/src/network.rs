@@ -24,6 +24,8 @@ pub struct Nodes {
     pub prefixes: Option<AtLeastOne>,
     /// Positions of radio stations.
     pub place: Option<Placement>,
+    /// Command of the program that `conche emulate` starts for each node.
+    pub program: Option<String>,
 }
 
 /// Positions of the nodes of a group.

@@ -1,5 +1,6 @@
 //! One run of a cell: simulation and record.
 
+mod emulation;
 mod error;
 mod measured_links;
 mod network;
@@ -10,6 +11,7 @@ mod run;
 mod series;
 mod transfers;
 
+pub use emulation::Emulation;
 pub use error::TrialError;
 pub use observers::{Drops, StandingQueue};
 pub(crate) use plan::enough;

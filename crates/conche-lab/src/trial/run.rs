@@ -4,7 +4,7 @@
 //! processing times, batches and dithering under every scheme.
 
 use std::cell::{Cell as Shared, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Replication, RunResult};
 use crate::scenario::{Cell, ChangeEvent, Paths, Radio, Routing, Scenario, ScenarioError, Security, Sender, Traffic};
 use crate::workload::{
-    AnyHost, Application, FlowState, Log, OpenSender, Requester, Responder, Secured, Timeout, Timeouts, config,
-    endpoint_seed,
+    AnyHost, Application, FlowState, Inbox, Log, OpenSender, Program, Requester, Responder, Secured, Timeout, Timeouts,
+    config, endpoint_seed,
 };
 
 /// Optional data to record.
@@ -148,7 +148,7 @@ pub fn check(cell: &Cell, replication: Replication, routes: &Routes) -> Result<(
     if cell.scenario.one_by_one {
         return Ok(());
     }
-    Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed, None).map(drop)
+    Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed, None.into()).map(drop)
 }
 
 impl Sampled for Simulation<AnyHost, Observers> {
@@ -168,11 +168,15 @@ impl Sampled for Simulation<AnyHost, Observers> {
     }
 }
 
-struct Traced(Option<SharedObserver>);
+pub(super) struct Traced(Vec<SharedObserver>);
 
 impl Observer for Traced {
     fn on_sent(&mut self, now: Instant, packet: &Packet) {
         self.0.iter().for_each(|observer| observer.borrow_mut().on_sent(now, packet));
+    }
+
+    fn on_entered(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.0.iter().for_each(|observer| observer.borrow_mut().on_entered(now, packet, link));
     }
 
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
@@ -203,7 +207,7 @@ fn one(
     seed: u64,
     Watching { sampler, trace }: Watching<'_, '_>,
 ) -> Result<RunResult<Record>, TrialError> {
-    let mut trial = Trial::new(cell, wanted, network, plan, seed, trace)?;
+    let mut trial = Trial::new(cell, wanted, network, plan, seed, trace.into())?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     let ended = trial.run_until(Instant::ZERO + limit, sampler)?;
@@ -228,19 +232,37 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> TrialError {
     TrialError::Unfinished { limit, client: place, completed, wanted }
 }
 
-type Observers = (TransmissionCounts, (Queues, (Notifications, (Option<LinkDrops>, Traced))));
+/// Observers of a trial, and the nodes of programs.
+#[derive(Default)]
+pub(super) struct Outside {
+    pub(super) packets: Vec<SharedObserver>,
+    pub(super) monitor: Option<SharedMonitor>,
+    pub(super) programs: Option<(BTreeSet<NodeId>, Inbox)>,
+}
 
-struct Trial<'a> {
+impl From<Option<Trace>> for Outside {
+    fn from(trace: Option<Trace>) -> Self {
+        match trace {
+            None => Self::default(),
+            Some(Trace::Packets(observer)) => Self { packets: vec![observer], ..Self::default() },
+            Some(Trace::Endpoints(monitor)) => Self { monitor: Some(monitor), ..Self::default() },
+        }
+    }
+}
+
+pub(super) type Observers = (TransmissionCounts, (Queues, (Notifications, (Option<LinkDrops>, Traced))));
+
+pub(super) struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<AnyHost, Observers>,
+    pub(super) simulation: Simulation<AnyHost, Observers>,
     streams: Streams,
     /// By scheme of the cell.
     controllers: Vec<AnyController>,
     /// By traffic.
     own_controllers: Vec<Option<AnyController>>,
     configs: Vec<((u16, Option<BlockSize>), SharedConfig)>,
-    flows: Vec<Flow>,
-    roles: BTreeMap<NodeId, Role>,
+    pub(super) flows: Vec<Flow>,
+    pub(super) roles: BTreeMap<NodeId, Role>,
     transfer: Option<PlannedTransfer>,
     bulk: Vec<PlannedTcp>,
     meshes: Vec<Mesh>,
@@ -253,25 +275,26 @@ struct Trial<'a> {
     handshakes: Vec<(NodeId, Log)>,
     wanted: RecordOptions,
     monitor: Option<SharedMonitor>,
+    /// Their arrivals.
+    programs: Option<(BTreeSet<NodeId>, Inbox)>,
     /// The last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
 
 impl<'a> Trial<'a> {
-    fn new(
+    pub(super) fn new(
         cell: &'a Cell,
         wanted: RecordOptions,
         network: &mut Network,
         plan: Plan<'_>,
         seed: u64,
-        trace: Option<Trace>,
+        Outside { packets, monitor, programs }: Outside,
     ) -> Result<Self, TrialError> {
-        let (packets, monitor) = match trace {
-            None => (None, None),
-            Some(Trace::Packets(observer)) => (Some(observer), None),
-            Some(Trace::Endpoints(monitor)) => (None, Some(monitor)),
-        };
         let scenario = &cell.scenario;
+        if let Some(nodes) = scenario.nodes.iter().find(|nodes| programs.is_none() && nodes.program.is_some()) {
+            let problem = "a simulation runs no programs; run the scenario by `conche emulate`, or leave `program` out";
+            return Err(ScenarioError::new(format_args!("nodes.{}.program", nodes.name), problem).into());
+        }
         let steps = steps(scenario, network);
         let counts = TransmissionCounts(vec![NodeCounts::default(); network.topology.nodes().count()]);
         let servers = plan.roles.iter().filter(|(_, role)| !role.topics.is_empty()).map(|(node, _)| *node);
@@ -328,11 +351,13 @@ impl<'a> Trial<'a> {
             handshakes: Vec::new(),
             wanted,
             monitor,
+            programs,
             unfinished_flows: ends_the_run.then(Rc::default),
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
         let ends = trial.bulk.iter().flat_map(|planned| [&planned.from, &planned.to]);
-        let mut hosts: Vec<NodeId> = trial.roles.keys().chain(motes).chain(ends).copied().collect();
+        let programs = trial.programs.iter().flat_map(|(nodes, _)| nodes);
+        let mut hosts: Vec<NodeId> = trial.roles.keys().chain(motes).chain(ends).chain(programs).copied().collect();
         hosts.sort_unstable();
         hosts.dedup();
         for node in hosts {
@@ -369,6 +394,34 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// Returns the time of the next event or change.
+    pub(super) fn next_time(&mut self) -> Option<Instant> {
+        let change = self.steps.last().map(|(at, _)| *at);
+        self.simulation.next_time().into_iter().chain(change).min()
+    }
+
+    /// Runs until `at`, inclusive with its changes, even if all flows have ended.
+    pub(super) fn advance_to(&mut self, at: Instant) -> Result<(), TrialError> {
+        while let Some((then, step)) = self.steps.pop_if(|(then, _)| *then <= at) {
+            while self.simulation.run_until(then) == RunEnd::Stopped {}
+            self.change(step)?;
+        }
+        while self.simulation.run_until(at) == RunEnd::Stopped {}
+        Ok(())
+    }
+
+    /// Returns whether all endpoints have completed their exchanges, as far as these are limited.
+    pub(super) fn are_flows_done(&self) -> bool {
+        let is_done = |host: &AnyHost| match host {
+            AnyHost::Coap(node) => {
+                let flows = node.application().requester.iter().flat_map(Requester::flows);
+                flows.into_iter().all(|flow| flow.tally.done.is_some())
+            }
+            _ => true,
+        };
+        self.simulation.hosts().all(|(_, host)| is_done(host))
+    }
+
     fn change(&mut self, step: Step) -> Result<(), TrialError> {
         let simulation = &mut self.simulation;
         match step {
@@ -400,6 +453,9 @@ impl<'a> Trial<'a> {
     }
 
     fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
+        if let Some((_, inbox)) = self.programs.as_ref().filter(|(nodes, _)| nodes.contains(&node)) {
+            return Ok(AnyHost::Program(Program::new(Rc::clone(inbox))));
+        }
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
                 return Err(TrialError::CoapOnMote);
@@ -501,7 +557,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn into_record(self) -> Record {
+    pub(super) fn into_record(self) -> Record {
         let Self { simulation, mut flows, roles, transfer, bulk, radios, retired, handshakes, wanted, .. } = self;
         let end = simulation.now();
         let elapsed = end - Instant::ZERO;
@@ -535,6 +591,7 @@ impl<'a> Trial<'a> {
                     bulks.insert(node, *end);
                     continue;
                 }
+                AnyHost::Program(_) => continue,
             };
             let requested = application.requester.into_iter().flat_map(Requester::into_flows);
             for (place, FlowState { tally, mut exchanges, .. }) in places.iter().zip(requested) {

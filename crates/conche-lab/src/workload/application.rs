@@ -14,6 +14,7 @@ use conche_proto::{EndpointConfig, Event, Limits, SourceValidation, Transmission
 
 use super::observe::{Publisher, Subscriber};
 use super::open_sender::OpenSender;
+use super::program::Program;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::timeouts::Timeouts;
@@ -165,6 +166,8 @@ pub enum AnyHost {
     Mote(Box<Mote<AnyController, Timer>>),
     /// An end of a bulk transfer over wires.
     Bulk(Box<Bulk<AnyController, Timer>>),
+    /// A program outside the simulation.
+    Program(Program),
 }
 
 impl AnyHost {
@@ -174,6 +177,7 @@ impl AnyHost {
             Self::OpenSender(sender) => &**sender,
             Self::Mote(mote) => &**mote,
             Self::Bulk(bulk) => &**bulk,
+            Self::Program(program) => program,
         }
     }
 
@@ -183,6 +187,7 @@ impl AnyHost {
             Self::OpenSender(sender) => &mut **sender,
             Self::Mote(mote) => &mut **mote,
             Self::Bulk(bulk) => &mut **bulk,
+            Self::Program(program) => program,
         }
     }
 }

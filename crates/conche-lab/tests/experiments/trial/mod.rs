@@ -1,6 +1,7 @@
 //! Runs of small scenarios.
 
 mod bulk;
+mod emulation;
 mod groups;
 mod observing;
 mod secured;

@@ -1,0 +1,198 @@
+//! [`Emulation`]: a trial whose clock and some of whose nodes are outside.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use conche_netsim::wired::Topology;
+use conche_netsim::{Instant, NodeId};
+
+use super::error::TrialError;
+use super::network::Network;
+use super::plan::Plan;
+use super::record::Record;
+use super::run::{Outside, RecordOptions, SharedObserver, Trial};
+use super::transfers::Routes;
+use crate::campaign::Replication;
+use crate::scenario::{Cell, ChangeEvent, Scenario, ScenarioError, Security, Sender};
+use crate::workload::{ArrivedAtProgram, Inbox};
+
+/// A cell's network and endpoints, with programs in place of the endpoints of some nodes.
+///
+/// The caller advances the time, sends what the programs send, and hands out what arrives for them.
+/// The same datagrams at the same times have the same fate as those of a simulation.
+pub struct Emulation<'a> {
+    trial: Trial<'a>,
+    network: Network,
+    scenario: &'a Scenario,
+    programs: BTreeSet<NodeId>,
+    inbox: Inbox,
+}
+
+impl<'a> Emulation<'a> {
+    /// Creates an emulation at time zero, with programs on the nodes of references such as `client`
+    /// or `client[0..3]`. `observe` returns observers of its packets.
+    ///
+    /// # Errors
+    /// If a reference names no nodes, or the cell cannot be emulated with programs on them.
+    pub fn new(
+        cell: &'a Cell,
+        replication: Replication,
+        programs: &[String],
+        observe: &mut dyn FnMut(&Topology) -> Vec<SharedObserver>,
+    ) -> Result<Self, TrialError> {
+        let scenario = &*cell.scenario;
+        let mut network = Network::new(scenario, replication)?;
+        let mut nodes = BTreeSet::new();
+        for reference in programs {
+            scenario.selected(format_args!("the program of `{reference}`"), reference)?;
+            nodes.extend(network.nodes(reference));
+        }
+        validate(scenario, &network, &nodes)?;
+        let routes = Routes::default();
+        let mut plan = Plan::new(cell, &network, replication, &routes)?;
+        plan.roles.retain(|node, _| !nodes.contains(node));
+        let inbox = Inbox::default();
+        let programs = Some((nodes.clone(), Rc::clone(&inbox)));
+        let outside = Outside { packets: observe(&network.topology), programs, ..Outside::default() };
+        let trial = Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed, outside)?;
+        Ok(Self { trial, network, scenario, programs: nodes, inbox })
+    }
+
+    /// Returns the current time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.trial.simulation.now()
+    }
+
+    /// Returns the time of the next event or change.
+    pub fn next_time(&mut self) -> Option<Instant> {
+        self.trial.next_time()
+    }
+
+    /// Runs until `at`, inclusive; an earlier time has no effect.
+    ///
+    /// # Errors
+    /// If the simulator refuses a change of the network.
+    pub fn advance_to(&mut self, at: Instant) -> Result<(), TrialError> {
+        self.trial.advance_to(at)
+    }
+
+    /// Sends a datagram of a program at the current time.
+    ///
+    /// # Errors
+    /// If the network has no such node.
+    pub fn send(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Result<(), TrialError> {
+        self.trial.simulation.send(from, to, bytes)?;
+        Ok(())
+    }
+
+    /// Takes the first datagram that has arrived for a program.
+    pub fn take_arrived(&mut self) -> Option<ArrivedAtProgram> {
+        self.inbox.borrow_mut().pop_front()
+    }
+
+    /// Returns the nodes of a reference such as `client[0..3]`, in their order.
+    ///
+    /// # Errors
+    /// If they do not exist; the error names `place`.
+    pub fn nodes(&self, place: impl fmt::Display, reference: &str) -> Result<Vec<NodeId>, ScenarioError> {
+        self.scenario.selected(place, reference)?;
+        Ok(self.network.nodes(reference))
+    }
+
+    /// Returns a node's name, such as `client[3]`.
+    #[must_use]
+    pub fn name(&self, node: NodeId) -> &str {
+        self.network.topology.nodes().find(|(known, _)| *known == node).map_or("", |(_, name)| name)
+    }
+
+    /// Returns whether a program runs on the node.
+    #[must_use]
+    pub fn is_program(&self, node: NodeId) -> bool {
+        self.programs.contains(&node)
+    }
+
+    /// Returns whether the node has a simulated server.
+    #[must_use]
+    pub fn is_server(&self, node: NodeId) -> bool {
+        self.trial.roles.get(&node).is_some_and(|role| role.responder.is_some() || !role.topics.is_empty())
+    }
+
+    /// Returns the nodes that the traffic of the scenario makes servers of this one.
+    pub fn servers_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let flows = self.trial.flows.iter().filter(move |flow| flow.client == node);
+        flows.map(|flow| flow.server).collect::<BTreeSet<_>>().into_iter()
+    }
+
+    /// Returns whether links lead from one node to another and back.
+    #[must_use]
+    pub fn are_connected(&self, one: NodeId, other: NodeId) -> bool {
+        let simulation = &self.trial.simulation;
+        simulation.has_path(one, other) && simulation.has_path(other, one)
+    }
+
+    /// Returns the scenario's `duration` or `time_limit`.
+    #[must_use]
+    pub fn limit(&self) -> Duration {
+        self.scenario.duration.or(self.scenario.time_limit).map_or(Duration::MAX, |span| span.0)
+    }
+
+    /// Returns whether simulated clients have nothing left to send.
+    #[must_use]
+    pub fn are_clients_done(&self) -> bool {
+        self.trial.are_flows_done()
+    }
+
+    /// Returns the record of the simulated clients.
+    #[must_use]
+    pub fn into_record(self) -> Record {
+        let Self { trial, programs, .. } = self;
+        let mut record = trial.into_record();
+        record.flows.retain(|flow| !programs.contains(&flow.client));
+        record
+    }
+}
+
+impl fmt::Debug for Emulation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Emulation").field("programs", &self.programs).finish_non_exhaustive()
+    }
+}
+
+fn validate(scenario: &Scenario, network: &Network, programs: &BTreeSet<NodeId>) -> Result<(), ScenarioError> {
+    let refuse = |place: &dyn fmt::Display, problem: &str| Err(ScenarioError::new(place, problem));
+    if scenario.one_by_one {
+        let problem = "flows that run one by one have a clock each, and programs only one; leave it out";
+        return refuse(&"one_by_one", problem);
+    }
+    if scenario.endpoint.security != Security::Plain {
+        let problem = "simulated endpoints have keys that no program knows; write \"plain\". Programs may use DTLS among \
+                       themselves: their datagrams pass unread";
+        return refuse(&"endpoint.security", problem);
+    }
+    let is_program = |reference: &str| network.nodes(reference).iter().any(|node| programs.contains(node));
+    for traffic in &scenario.traffic {
+        let is_bulk = matches!(traffic.sender, Sender::Transfer(_) | Sender::Tcp(_));
+        if is_bulk && (is_program(&traffic.from) || is_program(&traffic.to)) {
+            let problem = "a bulk transfer is simulated at both ends; give it nodes without programs";
+            return refuse(&format_args!("traffic.{}", traffic.name), problem);
+        }
+    }
+    if let Some(mesh) = network.meshes.iter().find(|mesh| mesh.nodes.iter().any(|node| programs.contains(node))) {
+        let node = mesh.nodes.iter().find(|node| programs.contains(node)).copied();
+        let name = network.topology.nodes().find(|(known, _)| Some(*known) == node).map_or("", |(_, name)| name);
+        let problem = "stations that route by themselves send transfers only; put programs on other nodes";
+        return refuse(&format_args!("the program of `{name}`"), problem);
+    }
+    for (number, change) in scenario.changes.iter().enumerate() {
+        if let ChangeEvent::Reboot { nodes } = &change.event
+            && is_program(nodes)
+        {
+            let problem = "a program is not started anew during a run; reboot other nodes";
+            return refuse(&format_args!("changes.{number}.event.reboot.nodes"), problem);
+        }
+    }
+    Ok(())
+}

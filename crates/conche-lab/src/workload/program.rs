@@ -1,0 +1,55 @@
+//! The node of a program outside the simulation.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use conche_netsim::host::{Host, Port, Received};
+use conche_netsim::{Instant, NodeId};
+
+use super::application::Timer;
+
+/// A datagram that arrived at the node of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrivedAtProgram {
+    /// Arrival time.
+    pub at: Instant,
+    /// The sender.
+    pub from: NodeId,
+    /// The program's node.
+    pub to: NodeId,
+    /// UDP payload.
+    pub bytes: Vec<u8>,
+}
+
+/// Arrivals at all programs, by time.
+pub type Inbox = Rc<RefCell<VecDeque<ArrivedAtProgram>>>;
+
+/// Keeps what arrives for a program, which sends by
+/// [`Simulation::send`](conche_netsim::Simulation::send).
+#[derive(Debug)]
+pub struct Program(Inbox);
+
+impl Program {
+    /// Creates a host that puts arrivals into the inbox.
+    #[must_use]
+    pub fn new(inbox: Inbox) -> Self {
+        Self(inbox)
+    }
+}
+
+impl Host for Program {
+    type Timer = Timer;
+
+    fn start(&mut self, _: &mut Port<'_, Timer>) {}
+
+    fn receive(&mut self, port: &mut Port<'_, Timer>, packet: Received<'_>) {
+        let arrived =
+            ArrivedAtProgram { at: port.now(), from: packet.meta.from, to: port.node(), bytes: packet.bytes.to_vec() };
+        self.0.borrow_mut().push_back(arrived);
+    }
+
+    fn timer(&mut self, _: &mut Port<'_, Timer>, _: Timer) {}
+
+    fn wake(&mut self, _: &mut Port<'_, Timer>) {}
+}

@@ -1,0 +1,214 @@
+//! Emulation in virtual time: a program that sends what the simulated endpoint sent.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use conche_lab::campaign::Replication;
+use conche_lab::scenario::Document;
+use conche_lab::trial::{Emulation, Observing, RecordOptions, Routes, Trace, run_observed};
+use conche_netsim::packet::Packet;
+use conche_netsim::trace::{DropReason, Observer};
+use conche_netsim::{Instant, LinkId, NodeId};
+
+/// Eight clients share a slow, lossy uplink with a short queue, which changes after 20 s.
+const NETWORK: &str = r#"
+schema = 1
+name = "emulated"
+title = "A lossy uplink"
+replications = 1
+seed = 1
+duration = "60s"
+schemes = [{ name = "default", controller = "default" }]
+nodes = [{ name = "client", count = 8 }, { name = "hub" }, { name = "server" }]
+
+[[links]]
+name = "access"
+between = ["client", "hub"]
+wire = { delay = "10ms" }
+
+[[links]]
+name = "uplink"
+from = "hub"
+to = "server"
+wire = { rate = "5kbit/s", delay = "50ms", loss = "5%", queue = "60B", jitter = { uniform = ["0ms", "30ms"] } }
+
+[[links]]
+name = "downlink"
+from = "server"
+to = "hub"
+wire = { rate = "20kbit/s", delay = "50ms", loss = "5%", queue = "500B" }
+
+[[changes]]
+at = "20s"
+event = { link = { name = "uplink", wire = { rate = "2kbit/s", delay = "90ms", loss = "5%", queue = "60B" } } }
+
+[[traffic]]
+name = "polls"
+from = "client"
+to = "server"
+response = "60B"
+pace = { poisson = { interval = "500ms" } }
+"#;
+
+const FIRST: Replication = Replication { index: 0, count: 1, seed: 7 };
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    Sent,
+    Entered(LinkId),
+    Dropped(DropReason),
+    Delivered,
+}
+
+type Seen = (Instant, Fate, NodeId, NodeId, Vec<u8>);
+
+#[derive(Default)]
+struct Log(Vec<Seen>);
+
+impl Log {
+    fn push(&mut self, now: Instant, fate: Fate, packet: &Packet) {
+        self.0.push((now, fate, packet.meta.from, packet.meta.to, packet.bytes().to_vec()));
+    }
+}
+
+impl Observer for Log {
+    fn on_sent(&mut self, now: Instant, packet: &Packet) {
+        self.push(now, Fate::Sent, packet);
+    }
+
+    fn on_entered(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.push(now, Fate::Entered(link), packet);
+    }
+
+    fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
+        self.push(now, Fate::Dropped(reason), packet);
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        self.push(now, Fate::Delivered, packet);
+    }
+}
+
+fn document(text: &str) -> Document {
+    Document::from_toml(text).expect("a valid scenario")
+}
+
+fn simulated() -> Vec<Seen> {
+    let log = Rc::new(RefCell::new(Log::default()));
+    let trace = &mut |_: &_| Trace::Packets(Rc::<RefCell<Log>>::clone(&log));
+    let observing = Observing { trace: Some(trace), ..Observing::default() };
+    let document = document(NETWORK);
+    run_observed(&document.cells()[0], RecordOptions::default(), FIRST, &Routes::default(), observing)
+        .expect("it runs");
+    log.take().0
+}
+
+/// Sends the clients' datagrams of a simulation at their times, and returns the fate of all, and
+/// what arrived at the programs.
+fn emulated(programs: &str, simulated: &[Seen]) -> (Vec<Seen>, usize) {
+    let document = document(NETWORK);
+    let log = Rc::new(RefCell::new(Log::default()));
+    let observers = &mut |_: &_| vec![Rc::<RefCell<Log>>::clone(&log) as _];
+    let mut emulation =
+        Emulation::new(&document.cells()[0], FIRST, &[programs.to_owned()], observers).expect("it can be emulated");
+    let of_programs = emulation.nodes("programs", programs).expect("there are some");
+    let mut arrived = 0;
+    for (at, fate, from, to, bytes) in simulated {
+        if *fate != Fate::Sent || !of_programs.contains(from) {
+            continue;
+        }
+        while let Some(next) = emulation.next_time().filter(|next| next < at) {
+            emulation.advance_to(next).expect("its changes are valid");
+        }
+        emulation.advance_to(*at).expect("its changes are valid");
+        emulation.send(*from, *to, bytes).expect("they are nodes");
+        while let Some(datagram) = emulation.take_arrived() {
+            assert!(of_programs.contains(&datagram.to) && datagram.at <= emulation.now());
+            arrived += 1;
+        }
+    }
+    emulation.advance_to(Instant::ZERO + emulation.limit()).expect("its changes are valid");
+    arrived += std::iter::from_fn(|| emulation.take_arrived()).count();
+    (log.take().0, arrived)
+}
+
+#[test]
+fn a_program_that_sends_what_an_endpoint_would_has_the_packet_times_of_the_simulation() {
+    let simulated = simulated();
+    let dropped = |wanted: fn(&DropReason) -> bool| {
+        simulated.iter().filter(|(_, fate, ..)| matches!(fate, Fate::Dropped(reason) if wanted(reason))).count()
+    };
+    assert!(dropped(|reason| matches!(reason, DropReason::Lost(_))) > 10);
+    assert!(dropped(|reason| matches!(reason, DropReason::QueueFull(_))) > 10);
+    for programs in ["client", "client[0..3]", "client[5]"] {
+        let (emulated, arrived) = emulated(programs, &simulated);
+        assert!(arrived > 3, "{programs}: {arrived} arrived");
+        let differs = emulated.iter().zip(&simulated).find(|(emulated, simulated)| emulated != simulated);
+        assert_eq!((differs, emulated.len()), (None, simulated.len()), "{programs}");
+    }
+}
+
+#[test]
+fn an_emulation_of_the_same_datagrams_is_the_same() {
+    let simulated = simulated();
+    let again = || emulated("client", &simulated);
+    assert_eq!(again(), again());
+}
+
+fn refused(text: &str, programs: &str) -> String {
+    let document = document(text);
+    let emulation = Emulation::new(&document.cells()[0], FIRST, &[programs.to_owned()], &mut |_| Vec::new());
+    emulation.map(drop).expect_err("it is refused").to_string()
+}
+
+#[test]
+fn a_scenario_that_programs_cannot_join_is_refused() {
+    assert_eq!(
+        refused(NETWORK, "sensor"),
+        "the program of `sensor`: there are no nodes `sensor`; there are client, hub, server"
+    );
+    assert!(refused(NETWORK, "client[9]").contains("its 8 nodes are client[0..8]"));
+    let secured = format!("{NETWORK}\n[endpoint]\nsecurity = \"dtls-psk\"");
+    assert!(refused(&secured, "client").starts_with("endpoint.security: simulated endpoints have keys"));
+    let reboot = "[[changes]]\nat = \"30s\"\nevent = { reboot = { nodes = \"client[1]\" } }";
+    let rebooted = format!("{NETWORK}\n{reboot}");
+    assert!(refused(&rebooted, "client").starts_with("changes.1.event.reboot.nodes: a program is not started anew"));
+    let other = Emulation::new(&document(&rebooted).cells()[0], FIRST, &["client[0]".to_owned()], &mut |_| Vec::new())
+        .map(drop);
+    assert!(other.is_ok(), "{other:?}");
+}
+
+#[test]
+fn a_simulation_refuses_a_node_with_a_program() {
+    let text = NETWORK.replace("count = 8 }", "count = 8, program = \"true\" }");
+    let problem = super::record(&text).expect_err("it needs an emulation");
+    assert!(problem.starts_with("nodes.client.program: a simulation runs no programs"), "{problem}");
+}
+
+#[test]
+fn simulated_clients_ask_a_server_that_is_a_program() {
+    let document = document(&NETWORK.replace("response = \"60B\"", "exchanges = 3"));
+    let mut emulation = Emulation::new(&document.cells()[0], FIRST, &["server".to_owned()], &mut |_| Vec::new())
+        .expect("it can be emulated");
+    let server = emulation.nodes("server", "server").expect("there is one")[0];
+    assert!(emulation.is_program(server) && !emulation.is_server(server));
+    let mut asked = 0;
+    while let Some(next) = emulation.next_time().filter(|next| *next <= Instant::ZERO + Duration::from_secs(600)) {
+        emulation.advance_to(next).expect("its changes are valid");
+        while let Some(request) = emulation.take_arrived() {
+            asked += 1;
+            // A piggybacked 2.05 with the request's message ID and token.
+            let mut response = request.bytes[..4 + usize::from(request.bytes[0] & 0xf)].to_vec();
+            (response[0], response[1]) = (0x60 | request.bytes[0] & 0xf, 0x45);
+            emulation.send(server, request.from, &response).expect("two nodes");
+        }
+        if emulation.are_clients_done() {
+            break;
+        }
+    }
+    assert!(emulation.are_clients_done());
+    let record = emulation.into_record();
+    let answered: u64 = record.flows.iter().map(|flow| flow.tally.answered).sum();
+    assert!(answered >= 20 && asked >= 24, "{answered} of 24 requests were answered; {asked} arrived");
+}
