@@ -15,7 +15,7 @@ use crate::show;
 use crate::trace;
 
 /// Exit statuses and their meaning.
-pub const STATUSES: [(u8, &str); 8] = [
+pub const STATUSES: [(u8, &str); 9] = [
     (0, "success"),
     (1, "other failure"),
     (2, "usage or configuration"),
@@ -23,6 +23,7 @@ pub const STATUSES: [(u8, &str); 8] = [
     (4, "response 4.xx"),
     (5, "response 5.xx"),
     (6, "security"),
+    (7, "emulation too late"),
     (INTERRUPTED, "interrupted"),
 ];
 
@@ -229,6 +230,15 @@ fn status(error: &anyhow::Error) -> u8 {
     }
     if error.is::<Interrupted>() {
         return INTERRUPTED;
+    }
+    #[cfg(unix)]
+    {
+        if let Some(crate::emulate::ProgramFailed { status, .. }) = error.downcast_ref() {
+            return *status;
+        }
+        if error.is::<crate::emulate::Late>() {
+            return 7;
+        }
     }
     if error.is::<NoAnswer>() {
         return 3;

@@ -296,7 +296,7 @@ fn threads(text: &str) -> Result<NonZeroUsize, ArgumentError> {
     threads.filter(|threads: &NonZeroUsize| threads.get() <= MAX_JOBS).ok_or(ArgumentError::Threads)
 }
 
-fn setting(text: &str) -> Result<(String, String), ArgumentError> {
+pub fn setting(text: &str) -> Result<(String, String), ArgumentError> {
     let (path, value) = parted(text, "links.up.wire.rate=30kbit/s")?;
     Ok((path.to_owned(), value.to_owned()))
 }

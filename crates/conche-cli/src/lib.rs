@@ -21,6 +21,8 @@ mod compare;
 mod controllers;
 mod credentials;
 mod discover;
+#[cfg(unix)]
+mod emulate;
 mod error;
 mod exit;
 mod experiment;
@@ -129,6 +131,9 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Run an experiment from a scenario file.
     Run(run::Args),
+    /// Run programs over a scenario's network, in real time.
+    #[cfg(unix)]
+    Emulate(emulate::Args),
     /// Compare controllers over all cells of papers and scenarios, ranked by regret.
     Compare(compare::Args),
     /// List the runs of a command, as for a cluster.
@@ -194,6 +199,8 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Relay(args) => relay::run(args, global),
         Command::Reproduce(args) => reproduce::run(args, global),
         Command::Run(args) => run::run(args, global),
+        #[cfg(unix)]
+        Command::Emulate(args) => emulate::run(&args, global),
         Command::Compare(args) => compare::run(args, global),
         Command::Plan(args) => plan::run(args, global),
         Command::Merge(args) => merge::run(args, global),

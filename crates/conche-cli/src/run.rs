@@ -56,9 +56,25 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 
 /// Reads a scenario, and checks all runs that the options select.
 pub fn read(file: &Path, options: &Options, controllers: &Controllers) -> anyhow::Result<Experiment> {
+    read_and(file, controllers, |experiment| options.check(experiment))
+}
+
+/// Reads a scenario or network, whose cells may need programs.
+pub fn read_unchecked(file: &Path, controllers: &Controllers) -> anyhow::Result<Experiment> {
+    match file.to_str().and_then(Network::by_name).filter(|_| !file.exists()) {
+        Some(network) => Ok(network.experiment(controllers)),
+        None => read_and(file, controllers, |_| Ok(())),
+    }
+}
+
+fn read_and(
+    file: &Path,
+    controllers: &Controllers,
+    check: impl FnOnce(&Experiment) -> Result<(), ScenarioError>,
+) -> anyhow::Result<Experiment> {
     let text = std::fs::read_to_string(file).map_err(|error| UsageError(unread(file, &error)))?;
     let experiment = Experiment::read(&text, &|name| beside(file, name), controllers);
-    let checked = experiment.and_then(|experiment| options.check(&experiment).map(|()| experiment));
+    let checked = experiment.and_then(|experiment| check(&experiment).map(|()| experiment));
     Ok(checked.map_err(|error| diagnosis(file, &text, &error))?)
 }
 

@@ -1,0 +1,190 @@
+//! [`LinkMeter`]: counts and delays of the packets on links, and between groups of nodes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use conche_netsim::packet::Packet;
+use conche_netsim::trace::{DropReason, Observer};
+use conche_netsim::wired::Topology;
+use conche_netsim::{Instant, LinkId, NodeId, PacketId};
+use serde::Serialize;
+
+use super::Delays;
+
+/// Measures links of the same name as one, as `access` of all clients.
+#[derive(Debug)]
+pub struct LinkMeter {
+    nodes: Vec<String>,
+    links: Vec<String>,
+    of_links: BTreeMap<String, Counts>,
+    of_paths: BTreeMap<(String, String), Counts>,
+    /// Current link and time of entry.
+    under_way: HashMap<(PacketId, bool), (LinkId, Instant)>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    sent: u64,
+    lost: u64,
+    queue_drops: u64,
+    other_drops: u64,
+    delays: Delays,
+}
+
+/// Counts of a link, or from one group to another.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkRow {
+    /// `uplink`, or `client to server`.
+    pub name: String,
+    /// Packets sent into it.
+    pub sent: u64,
+    /// Packets lost at random.
+    pub lost: u64,
+    /// Packets dropped by a full queue or its management.
+    pub queue_drops: u64,
+    /// Packets dropped for another reason, such as a link that is down.
+    pub other_drops: u64,
+    /// Delay of packets that left it, in milliseconds.
+    pub delay_p50_ms: Option<f64>,
+    pub delay_p99_ms: Option<f64>,
+}
+
+/// Omits the number of a node or link: `client[3]` is one of `client`.
+fn group(name: &str) -> String {
+    match (name.find('['), name.rfind(']')) {
+        (Some(open), Some(close)) if open < close => format!("{}{}", &name[..open], &name[close + 1..]),
+        _ => name.to_owned(),
+    }
+}
+
+impl LinkMeter {
+    pub fn new(topology: &Topology) -> Self {
+        let nodes = topology.nodes().map(|(_, name)| group(name)).collect();
+        let links = topology.links().map(|(_, name)| group(name)).collect();
+        Self { nodes, links, of_links: BTreeMap::new(), of_paths: BTreeMap::new(), under_way: HashMap::new() }
+    }
+
+    pub fn rows(&self) -> Vec<LinkRow> {
+        let paths = self.of_paths.iter().map(|((from, to), counts)| counts.row(format!("{from} to {to}")));
+        paths.chain(self.of_links.iter().map(|(name, counts)| counts.row(name.clone()))).collect()
+    }
+
+    fn link(&mut self, link: LinkId) -> &mut Counts {
+        let name = self.links.get(link.index()).cloned().unwrap_or_default();
+        self.of_links.entry(name).or_default()
+    }
+
+    fn path(&mut self, packet: &Packet) -> &mut Counts {
+        let name = |node: NodeId| self.nodes.get(node.index()).cloned().unwrap_or_default();
+        self.of_paths.entry((name(packet.meta.from), name(packet.meta.to))).or_default()
+    }
+
+    fn left(&mut self, now: Instant, packet: &Packet) {
+        if let Some((link, entered)) = self.under_way.remove(&key(packet)) {
+            self.link(link).delays.record(now - entered);
+        }
+    }
+}
+
+fn key(packet: &Packet) -> (PacketId, bool) {
+    (packet.meta.id, packet.meta.duplicate)
+}
+
+impl Observer for LinkMeter {
+    fn on_sent(&mut self, _: Instant, packet: &Packet) {
+        self.path(packet).sent += 1;
+    }
+
+    fn on_entered(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.left(now, packet);
+        self.link(link).sent += 1;
+        self.under_way.insert(key(packet), (link, now));
+    }
+
+    fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.path(packet).sent += 1;
+        self.link(link).sent += 1;
+        self.under_way.insert(key(packet), (link, now));
+    }
+
+    fn on_dropped(&mut self, _: Instant, packet: &Packet, reason: DropReason) {
+        self.under_way.remove(&key(packet));
+        self.path(packet).dropped(reason);
+        match reason {
+            DropReason::QueueFull(link)
+            | DropReason::DroppedEarly(link)
+            | DropReason::LinkDown(link)
+            | DropReason::Lost(link)
+            | DropReason::ChannelBusy(link)
+            | DropReason::Unacknowledged(link)
+            | DropReason::TooLong(link) => self.link(link).dropped(reason),
+            _ => {}
+        }
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        self.left(now, packet);
+        self.path(packet).delays.record(now - packet.meta.sent_at);
+    }
+}
+
+impl Counts {
+    fn dropped(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::Lost(_) => self.lost += 1,
+            DropReason::QueueFull(_) | DropReason::DroppedEarly(_) => self.queue_drops += 1,
+            _ => self.other_drops += 1,
+        }
+    }
+
+    fn row(&self, name: String) -> LinkRow {
+        let Self { sent, lost, queue_drops, other_drops, ref delays } = *self;
+        let ms = |percent| delays.percentile(percent).map(milliseconds);
+        LinkRow { name, sent, lost, queue_drops, other_drops, delay_p50_ms: ms(50.0), delay_p99_ms: ms(99.0) }
+    }
+}
+
+pub fn milliseconds(span: Duration) -> f64 {
+    (span.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_netsim::Simulation;
+    use conche_netsim::host::{Host, Port, Received};
+    use conche_netsim::wired::{LinkConfig, Loss};
+
+    use super::*;
+
+    struct Sink;
+
+    impl Host for Sink {
+        type Timer = ();
+        fn start(&mut self, _: &mut Port<'_, ()>) {}
+        fn receive(&mut self, _: &mut Port<'_, ()>, _: Received<'_>) {}
+        fn timer(&mut self, _: &mut Port<'_, ()>, (): ()) {}
+        fn wake(&mut self, _: &mut Port<'_, ()>) {}
+    }
+
+    #[test]
+    fn links_and_paths_of_a_group_count_as_one() {
+        let mut topology = Topology::new();
+        let [one, two, hub, server] = ["client[0]", "client[1]", "hub", "server"].map(|name| topology.node(name));
+        let delay =
+            |delay_ms, loss| LinkConfig { delay: Duration::from_millis(delay_ms), loss, ..LinkConfig::default() };
+        topology.duplex("access[0]", one, hub, delay(8, Loss::None));
+        topology.duplex("access[1]", two, hub, delay(8, Loss::Bernoulli(1.0)));
+        topology.duplex("core", hub, server, delay(20, Loss::None));
+        let mut simulation = Simulation::new(&topology, 1, LinkMeter::new(&topology)).expect("a valid topology");
+        simulation.attach(server, Sink).expect("a node");
+        for client in [one, two, one, one] {
+            simulation.send(client, server, b"datagram").expect("two nodes");
+        }
+        simulation.run();
+        let rows = simulation.observer().rows();
+        let seen = rows.iter().map(|row| (row.name.as_str(), row.sent, row.lost, row.delay_p50_ms));
+        let seen: Vec<_> = seen.map(|(name, sent, lost, delay)| (name, sent, lost, delay.map(f64::round))).collect();
+        let path = ("client to server", 4, 1, Some(28.0));
+        assert_eq!(seen, [path, ("access>", 4, 1, Some(8.0)), ("core>", 3, 0, Some(20.0))]);
+    }
+}

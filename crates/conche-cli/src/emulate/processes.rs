@@ -1,0 +1,203 @@
+//! [`Processes`]: the programs that the command starts, each a process group of its own.
+//!
+//! A shell holds each program back until it is released. A watchdog, another shell, kills those
+//! that still run when this process has ended, even by SIGKILL.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::Input;
+use crate::show;
+
+/// How long a program may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs `$0` once a line arrives. Without one, the command that started it has ended.
+const HELD_BACK: &str = r#"read -r go && exec /bin/sh -c "$0" </dev/null"#;
+
+/// Each line lists the live groups.
+const WATCHDOG: &str =
+    r#"while read -r line; do live=$line; done; for group in $live; do kill -s KILL -- "-$group"; done"#;
+
+/// A program that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Its number, in the order of [`Processes::start`].
+    pub number: usize,
+    /// Exit status, as a shell reports it: 128 and the signal, if one ended it.
+    pub status: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Held,
+    Released,
+    Stopped,
+}
+
+pub struct Processes {
+    runtime: Handle,
+    inputs: Sender<Input>,
+    output: Output,
+    watchdog: Arc<Watchdog>,
+    phases: Vec<watch::Sender<Phase>>,
+}
+
+/// Where lines of programs go.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Standard output has only this command's JSON.
+    pub to_stderr: bool,
+    pub bar: ProgressBar,
+}
+
+impl Processes {
+    pub fn new(runtime: Handle, inputs: Sender<Input>, output: Output) -> io::Result<Self> {
+        let watchdog = {
+            let _inside = runtime.enter();
+            Arc::new(Watchdog::start()?)
+        };
+        Ok(Self { runtime, inputs, output, watchdog, phases: Vec::new() })
+    }
+
+    /// Starts a program, held back, and returns its number.
+    pub fn start(&mut self, name: &str, command: &str) -> io::Result<usize> {
+        let _inside = self.runtime.enter();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", HELD_BACK, command]).process_group(0).kill_on_drop(true);
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let number = self.phases.len();
+        let (phase, phases) = watch::channel(Phase::Held);
+        self.phases.push(phase);
+        let is_stderr = self.output.to_stderr;
+        let readers = [
+            child.stdout.take().map(|pipe| self.runtime.spawn(self.output.clone().copy(pipe, name.into(), is_stderr))),
+            child.stderr.take().map(|pipe| self.runtime.spawn(self.output.clone().copy(pipe, name.into(), true))),
+        ];
+        let (inputs, watchdog) = (self.inputs.clone(), Arc::clone(&self.watchdog));
+        self.runtime.spawn(async move {
+            let status = supervise(child, phases, &watchdog).await;
+            for reader in readers.into_iter().flatten() {
+                // A descendant outside the group may keep the pipe open.
+                let _ = timeout(GRACE, reader).await;
+            }
+            let status = status.map_or(u8::MAX, code);
+            // The receiver has gone if nobody waits.
+            let _ = inputs.send(Input::Ended(Ended { number, status }));
+        });
+        Ok(number)
+    }
+
+    /// Lets a program begin.
+    pub fn release(&self, number: usize) {
+        self.phases[number].send_replace(Phase::Released);
+    }
+
+    /// Ends all programs; [`Input::Ended`] reports each.
+    pub fn stop(&self) {
+        for phase in &self.phases {
+            phase.send_replace(Phase::Stopped);
+        }
+    }
+}
+
+async fn supervise(
+    mut child: Child,
+    mut phases: watch::Receiver<Phase>,
+    watchdog: &Watchdog,
+) -> io::Result<ExitStatus> {
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    let group = group.ok_or_else(|| io::Error::other("it has ended already"))?;
+    watchdog.watch(group, true);
+    let ended = async {
+        let mut stdin = child.stdin.take();
+        // The sender lives as long as the runtime.
+        if phases.wait_for(|phase| *phase > Phase::Held).await.is_ok_and(|phase| *phase == Phase::Released)
+            && let Some(stdin) = &mut stdin
+        {
+            stdin.write_all(b"go\n").await?;
+        }
+        drop(stdin);
+        tokio::select! {
+            status = child.wait() => return status,
+            _ = phases.wait_for(|phase| *phase == Phase::Stopped) => {}
+        }
+        // A group without processes needs no signal.
+        let _ = killpg(group, Signal::SIGTERM);
+        match timeout(GRACE, child.wait()).await {
+            Ok(status) => status,
+            Err(_) => {
+                let _ = killpg(group, Signal::SIGKILL);
+                child.wait().await
+            }
+        }
+    };
+    let status = ended.await;
+    // What a shell left in the background.
+    let _ = killpg(group, Signal::SIGKILL);
+    watchdog.watch(group, false);
+    status
+}
+
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+impl Output {
+    async fn copy(self, pipe: impl AsyncRead + Unpin, name: String, is_stderr: bool) {
+        let mut lines = BufReader::new(pipe).split(b'\n');
+        while let Ok(Some(line)) = lines.next_segment().await {
+            let line = format!("{name} | {}\n", show::escape(&String::from_utf8_lossy(&line)));
+            // A closed output ends no emulation.
+            self.bar.suspend(|| {
+                let _ = if is_stderr {
+                    io::stderr().lock().write_all(line.as_bytes())
+                } else {
+                    io::stdout().lock().write_all(line.as_bytes())
+                };
+            });
+        }
+    }
+}
+
+struct Watchdog {
+    live: Mutex<(BTreeSet<i32>, std::process::ChildStdin)>,
+}
+
+impl Watchdog {
+    fn start() -> io::Result<Self> {
+        use std::os::unix::process::CommandExt;
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", WATCHDOG]).process_group(0);
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let stdin = child.stdin.take().ok_or_else(|| io::Error::other("it has no standard input"))?;
+        Ok(Self { live: Mutex::new((BTreeSet::new(), stdin)) })
+    }
+
+    fn watch(&self, group: Pid, is_live: bool) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let (groups, stdin) = &mut *live;
+        match is_live {
+            true => groups.insert(group.as_raw()),
+            false => groups.remove(&group.as_raw()),
+        };
+        let line: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        // Without a watchdog, programs still end with a graceful stop.
+        let _ = writeln!(stdin, "{}", line.join(" "));
+    }
+}

@@ -1,0 +1,132 @@
+//! The report of an emulation: validity, packets of links, simulated traffic, programs.
+
+use std::io::{self, Write};
+
+use conche_lab::scenario::Scenario;
+use conche_lab::trial::Record;
+use serde::Serialize;
+
+use super::clock::{Delays, Lateness};
+use super::links::{LinkRow, milliseconds};
+use crate::Global;
+use crate::json;
+use crate::show::Grid;
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// All client programs have ended.
+    Programs,
+    /// Simulated clients had all their exchanges.
+    Clients,
+    /// The scenario's duration is over.
+    Time,
+    Interrupted,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub schema: u32,
+    pub scenario: String,
+    pub cell: String,
+    pub seed: u64,
+    pub elapsed_s: f64,
+    pub end: End,
+    /// Whether the 99th percentile of the lateness is within the limit.
+    pub is_valid: bool,
+    pub lateness: Lateness,
+    /// Datagrams that reached a node whose program took none.
+    pub undelivered: u64,
+    pub links: Vec<LinkRow>,
+    /// Of simulated clients.
+    pub traffic: Vec<TrafficRow>,
+    pub programs: Vec<ProgramRow>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TrafficRow {
+    pub name: String,
+    pub requests: u64,
+    pub answered: u64,
+    pub failed: u64,
+    /// Of answered exchanges, from the first transmission.
+    pub duration_p50_ms: Option<f64>,
+    pub duration_p99_ms: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ProgramRow {
+    pub node: String,
+    /// `None` if it has not ended.
+    pub status: Option<u8>,
+}
+
+pub fn traffic_rows(scenario: &Scenario, record: &Record) -> Vec<TrafficRow> {
+    let row = |(place, name): (usize, &String)| {
+        let flows = || record.flows.iter().filter(move |flow| flow.traffic == place);
+        let mut durations = Delays::default();
+        let answered = flows().flat_map(|flow| &flow.exchanges).filter(|exchange| exchange.answered);
+        answered.for_each(|exchange| durations.record(exchange.ended - exchange.began));
+        let ms = |percent| durations.percentile(percent).map(milliseconds);
+        flows().next()?;
+        Some(TrafficRow {
+            name: name.clone(),
+            requests: flows().map(|flow| flow.tally.opened).sum(),
+            answered: flows().map(|flow| flow.tally.answered).sum(),
+            failed: flows().map(|flow| flow.tally.failed).sum(),
+            duration_p50_ms: ms(50.0),
+            duration_p99_ms: ms(99.0),
+        })
+    };
+    scenario.traffic.iter().map(|traffic| &traffic.name).enumerate().filter_map(row).collect()
+}
+
+impl Report {
+    pub fn print(&self, global: &Global) -> io::Result<()> {
+        match global.json {
+            true => json::print(self),
+            false => self.print_text(),
+        }
+    }
+
+    fn print_text(&self) -> io::Result<()> {
+        let Lateness { events, p50_ms, p99_ms, max_ms, .. } = self.lateness;
+        let mut out = io::stdout().lock();
+        let validity = if self.is_valid { "" } else { "; the run is invalid" };
+        writeln!(out, "{} ({}), seed {}, {:.1} s", self.scenario, self.cell, self.seed, self.elapsed_s)?;
+        writeln!(
+            out,
+            "lateness of {events} events: median {p50_ms:.2} ms, 99 % within {p99_ms:.2} ms, all within {max_ms:.2} \
+             ms{validity}"
+        )?;
+        if self.undelivered > 0 {
+            writeln!(out, "{} datagrams reached nodes without a program to take them", self.undelivered)?;
+        }
+        let ms = |delay: Option<f64>| delay.map_or_else(|| "-".to_owned(), |delay| format!("{delay:.1}"));
+        let link = |row: &LinkRow| {
+            let counts = [row.sent, row.lost, row.queue_drops, row.other_drops].map(|count| count.to_string());
+            let delays = [ms(row.delay_p50_ms), ms(row.delay_p99_ms)];
+            [row.name.clone()].into_iter().chain(counts).chain(delays).collect()
+        };
+        let header = ["path or link", "sent", "lost", "queue drops", "other drops", "delay p50 ms", "p99 ms"];
+        grid(&mut out, &header, self.links.iter().map(link).collect())?;
+        let traffic = |row: &TrafficRow| {
+            let counts = [row.requests, row.answered, row.failed].map(|count| count.to_string());
+            let durations = [ms(row.duration_p50_ms), ms(row.duration_p99_ms)];
+            [row.name.clone()].into_iter().chain(counts).chain(durations).collect()
+        };
+        let header = ["simulated traffic", "requests", "answered", "failed", "duration p50 ms", "p99 ms"];
+        grid(&mut out, &header, self.traffic.iter().map(traffic).collect())?;
+        out.flush()
+    }
+}
+
+fn grid(out: &mut impl Write, header: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let header: Vec<String> = header.iter().map(|&name| name.to_owned()).collect();
+    let grid = Grid { names: 1, numbers: 1..header.len(), header, rows };
+    writeln!(out, "\n{}", grid.laid_out())
+}

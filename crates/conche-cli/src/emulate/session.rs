@@ -1,0 +1,462 @@
+//! One run: programs start, datagrams pass through the network, programs end.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter};
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant as WallInstant};
+
+use anyhow::Context;
+use conche_lab::campaign::Replication;
+use conche_lab::scenario::{Cell, ScenarioError};
+use conche_lab::trial::{Emulation, SharedObserver};
+use conche_netsim::pcapng::{Capture, PcapNg};
+use conche_netsim::wired::Topology;
+use conche_netsim::{Instant, NodeId};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use tokio::runtime::Handle;
+
+use super::clock::Clock;
+use super::gate::{self, DoorFull, Entering, Gate};
+use super::links::LinkMeter;
+use super::processes::{Ended, Output, Processes};
+use super::program::{Assignment, Program, expanded};
+use super::report::{End, ProgramRow, Report, traffic_rows};
+use super::{Args, CaptureFile, Input};
+use crate::Global;
+use crate::error::{Interrupted, UsageError};
+use crate::json;
+use crate::runtime;
+use crate::show;
+
+/// How long a server program may take to listen.
+const START: Duration = Duration::from_secs(10);
+
+/// How long programs may take to end, and the report to be written.
+const STOP: Duration = Duration::from_secs(10);
+
+/// Longest pause of the main thread.
+const TICK: Duration = Duration::from_millis(100);
+
+/// After this time the progress is shown.
+const SHORT: Duration = Duration::from_secs(2);
+
+/// A program failed; the command ends with its exit status.
+#[derive(Debug, thiserror::Error)]
+#[error("the program of {node} ended with exit status {status}")]
+pub struct ProgramFailed {
+    node: String,
+    pub status: u8,
+}
+
+pub struct Plan<'a> {
+    pub args: &'a Args,
+    pub cell: &'a Cell,
+    pub assignments: Vec<Assignment>,
+    pub replication: Replication,
+    pub pcapng: Option<std::fs::File>,
+    pub global: &'a Global,
+}
+
+/// A command on a node.
+struct Command {
+    name: String,
+    text: String,
+    /// Where it should listen, if it is a server.
+    listens: Option<SocketAddr>,
+    /// Its process, once started.
+    process: Option<usize>,
+    status: Option<u8>,
+    /// It ended by itself.
+    is_done: bool,
+}
+
+struct Session<'a> {
+    plan: &'a Plan<'a>,
+    emulation: Emulation<'a>,
+    gate: Gate,
+    commands: Vec<Command>,
+    inputs: Receiver<Input>,
+    bar: ProgressBar,
+}
+
+pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
+    let (sender, inputs) = channel();
+    let runtime = runtime::start()?;
+    let handle = runtime.handle().clone();
+    let interrupted = sender.clone();
+    let stop = runtime::stop_signal(STOP)?;
+    // Ends with the process.
+    thread::Builder::new().name("sockets".to_owned()).spawn(move || {
+        runtime::run(&runtime, async move {
+            stop.await;
+            // The receiver has gone if the run is over.
+            let _ = interrupted.send(Input::Stop);
+            std::future::pending::<()>().await;
+        });
+    })?;
+    let meter = Rc::new(RefCell::new(None::<LinkMeter>));
+    let capture = Rc::new(RefCell::new(None::<CaptureFile>));
+    let references: Vec<String> = plan.assignments.iter().map(|assignment| assignment.nodes.clone()).collect();
+    let mut unwritable = None;
+    let mut observe = |topology: &Topology| -> Vec<SharedObserver> {
+        *meter.borrow_mut() = Some(LinkMeter::new(topology));
+        let file = plan.pcapng.as_ref().map(|file| {
+            let file = BufWriter::new(file.try_clone()?);
+            *capture.borrow_mut() = Some(PcapNg::new(file, topology, Capture::Senders)?);
+            io::Result::Ok(())
+        });
+        unwritable = file.and_then(Result::err);
+        vec![Rc::<RefCell<Option<LinkMeter>>>::clone(&meter), Rc::<RefCell<Option<CaptureFile>>>::clone(&capture)]
+    };
+    let emulation = Emulation::new(plan.cell, plan.replication, &references, &mut observe);
+    let emulation = emulation.map_err(|error| UsageError::of(plan.cell.locate(ScenarioError::from(error))))?;
+    unwritable.map_or(Ok(()), Err).context("the capture cannot be written")?;
+    let gate = Gate::new(handle.clone(), sender.clone());
+    let mut session = Session { plan, emulation, gate, commands: Vec::new(), inputs, bar: ProgressBar::hidden() };
+    session.open_gate()?;
+    let (clock, end) = session.run(handle, sender)?;
+    let Session { emulation, commands, gate, .. } = session;
+    let elapsed = emulation.now() - Instant::ZERO;
+    let traffic = traffic_rows(&plan.cell.scenario, &emulation.into_record());
+    let capture = capture.borrow_mut().take();
+    capture.map(CaptureFile::finish).transpose().context("the capture cannot be written")?;
+    let report = Report {
+        schema: 1,
+        scenario: plan.cell.scenario.name.clone(),
+        cell: plan.cell.row(None, &plan.cell.schemes.join("+")),
+        seed: plan.cell.scenario.seed,
+        elapsed_s: elapsed.as_secs_f64(),
+        end,
+        is_valid: clock.check(plan.args.max_lateness).is_ok(),
+        lateness: clock.lateness(plan.args.max_lateness),
+        undelivered: gate.undelivered,
+        links: meter.borrow().as_ref().map(LinkMeter::rows).unwrap_or_default(),
+        traffic,
+        programs: commands.iter().map(|of| ProgramRow { node: of.name.clone(), status: of.status }).collect(),
+    };
+    report.print(plan.global)?;
+    if end == End::Interrupted {
+        return Err(Interrupted::default().into());
+    }
+    clock.check(plan.args.max_lateness)?;
+    let failed = commands.iter().find(|of| of.is_done && of.status.is_some_and(|status| status != 0));
+    failed.map_or(Ok(()), |of| Err(ProgramFailed { node: of.name.clone(), status: of.status.unwrap_or(1) }.into()))
+}
+
+#[derive(Serialize)]
+struct DoorLine<'a> {
+    schema: u32,
+    nodes: &'a str,
+    server: &'a str,
+    address: SocketAddr,
+}
+
+impl Session<'_> {
+    /// Opens a door for each program and server, and completes the commands.
+    fn open_gate(&mut self) -> anyhow::Result<()> {
+        let mut programs: BTreeMap<NodeId, &Assignment> = BTreeMap::new();
+        for assignment in &self.plan.assignments {
+            let nodes = self.emulation.nodes("--node", &assignment.nodes).map_err(UsageError::of)?;
+            programs.extend(nodes.into_iter().map(|node| (node, assignment)));
+        }
+        for (node, Assignment { program, .. }) in programs.iter().filter(|(_, of)| of.program.is_server()) {
+            let address = match program {
+                Program::Listening(address) => *address,
+                // The program binds it next.
+                _ => gate::bind(*node, 0).and_then(|socket| socket.local_addr()).context("loopback cannot be bound")?,
+            };
+            self.gate.listens(*node, address);
+        }
+        let mut doors: BTreeMap<(NodeId, NodeId), SocketAddr> = BTreeMap::new();
+        for (node, Assignment { program, .. }) in &programs {
+            let Program::Command(command) = program else { continue };
+            let listens = self.gate.address(*node).filter(|_| program.is_server());
+            let (name, index) = shown(self.emulation.name(*node));
+            let text = expanded(command, index, |server| match server {
+                "bind" => listens.ok_or_else(|| UsageError(format!("{name} has no address"))),
+                server => self.door(*node, index, server, &mut doors),
+            });
+            let text = text.map_err(|UsageError(problem)| UsageError(format!("the program of {name}: {problem}")))?;
+            self.commands.push(Command { name, text, listens, process: None, status: None, is_done: false });
+        }
+        for assignment in self.plan.assignments.iter().filter(|of| of.program == Program::External) {
+            let nodes: Vec<NodeId> =
+                programs.iter().filter(|(_, of)| std::ptr::eq(**of, assignment)).map(|(node, _)| *node).collect();
+            self.open_to_external(assignment, &nodes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the address of a server for the program on a node.
+    fn door(
+        &mut self,
+        node: NodeId,
+        index: usize,
+        server: &str,
+        doors: &mut BTreeMap<(NodeId, NodeId), SocketAddr>,
+    ) -> Result<SocketAddr, UsageError> {
+        let servers = self.emulation.nodes(format_args!("{{{server}}}"), server).map_err(|error| {
+            UsageError(format!("{error}. {{index}} and {{bind}} are placeholders, too, and {{{{ is a brace"))
+        })?;
+        let to = servers[index % servers.len()];
+        if let Some(address) = doors.get(&(node, to)) {
+            return Ok(*address);
+        }
+        let name = self.emulation.name(to);
+        if !self.emulation.is_server(to) && !self.gate.is_listening(to) {
+            return Err(UsageError(format!(
+                "{{{server}}} is no server: no traffic of the scenario leads to {name}, and it has no program with \
+                 {{bind}}"
+            )));
+        }
+        if to == node || !self.emulation.are_connected(node, to) {
+            return Err(UsageError(format!("{{{server}}}: no path leads to {name} and back")));
+        }
+        let address = self.gate.open(&[node], to, 0);
+        let address =
+            address.map_err(|error| UsageError(format!("{{{server}}}: loopback cannot be bound: {error}")))?;
+        doors.insert((node, to), address);
+        Ok(address)
+    }
+
+    /// Opens a door to each server of external clients, and prints its address.
+    fn open_to_external(&mut self, assignment: &Assignment, nodes: &[NodeId]) -> anyhow::Result<()> {
+        let mut members: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        for node in nodes {
+            for server in self.emulation.servers_of(*node) {
+                members.entry(server).or_default().push(*node);
+            }
+        }
+        if members.is_empty() {
+            let nodes = &assignment.nodes;
+            let problem =
+                format!("--node {nodes}=external: no traffic leads from {nodes}; add [[traffic]] to a server");
+            return Err(UsageError(problem).into());
+        }
+        for (server, members) in members {
+            let address = self.gate.open(&members, server, self.plan.args.port);
+            let address = address.with_context(|| format!("port {} cannot be bound", self.plan.args.port))?;
+            let (server, nodes) = (self.emulation.name(server), &assignment.nodes);
+            if self.plan.global.json {
+                json::print(&DoorLine { schema: 1, nodes, server, address })?;
+            } else {
+                let count = members.len();
+                self.plan.print(format_args!("{nodes} ({count}): send to coap://{address}, which is {server}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, handle: Handle, sender: Sender<Input>) -> anyhow::Result<(Clock, End)> {
+        let limit = self.emulation.limit();
+        self.bar = ProgressBar::with_draw_target(u64::try_from(limit.as_millis()).ok(), ProgressDrawTarget::hidden());
+        let output = Output { to_stderr: self.plan.global.json, bar: self.bar.clone() };
+        let mut processes = Processes::new(handle, sender, output).context("no shell can be started")?;
+        let start = |processes: &mut Processes, command: &mut Command| {
+            let number = processes.start(&command.name, &command.text);
+            command.process =
+                Some(number.with_context(|| format!("the program of {} cannot be started", command.name))?);
+            anyhow::Ok(())
+        };
+        let (servers, clients): (Vec<_>, Vec<_>) =
+            (0..self.commands.len()).partition(|number| self.commands[*number].listens.is_some());
+        for number in servers {
+            start(&mut processes, &mut self.commands[number])?;
+            self.release(&processes, number);
+        }
+        let clock = match self.await_servers()? {
+            Some(end) => Ok((Clock::start(), end)),
+            None => {
+                for number in &clients {
+                    start(&mut processes, &mut self.commands[*number])?;
+                }
+                let clock = Clock::start();
+                clients.into_iter().for_each(|number| self.release(&processes, number));
+                self.run_until_end(clock)
+            }
+        };
+        processes.stop();
+        let deadline = WallInstant::now() + STOP;
+        while self.commands.iter().any(|of| of.process.is_some() && of.status.is_none()) {
+            match self.inputs.recv_timeout(deadline.saturating_duration_since(WallInstant::now())) {
+                Ok(Input::Ended(ended)) => drop(self.note_end(ended)),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        self.bar.finish_and_clear();
+        clock
+    }
+
+    fn release(&self, processes: &Processes, number: usize) {
+        self.commands[number].process.iter().for_each(|process| processes.release(*process));
+    }
+
+    /// Waits until the server programs listen.
+    fn await_servers(&mut self) -> anyhow::Result<Option<End>> {
+        let deadline = WallInstant::now() + START;
+        let awaited: Vec<(String, SocketAddr)> =
+            self.commands.iter().filter_map(|of| Some((of.name.clone(), of.listens?))).collect();
+        for (name, address) in awaited {
+            while !is_listening(address).with_context(|| format!("{address} cannot be sent to"))? {
+                while let Ok(input) = self.inputs.try_recv() {
+                    match input {
+                        Input::Stop => return Ok(Some(End::Interrupted)),
+                        Input::Ended(ended) => {
+                            if let Some(of) = self.note_end(ended) {
+                                of.is_done = true;
+                                let (node, status) = (of.name.clone(), of.status.unwrap_or_default());
+                                return Err(anyhow::Error::from(ProgramFailed { node, status: status.max(1) })
+                                    .context(format!("it was to listen at {address}")));
+                            }
+                        }
+                        Input::Datagram(_) => {}
+                    }
+                }
+                if WallInstant::now() > deadline {
+                    let problem = format!("the program of {name} does not listen at {address}, its {{bind}}");
+                    return Err(UsageError(problem).into());
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn run_until_end(&mut self, mut clock: Clock) -> anyhow::Result<(Clock, End)> {
+        let limit = Instant::ZERO + self.emulation.limit();
+        let has_clients = self.commands.iter().any(|of| of.listens.is_none());
+        let is_awaited = !has_clients && !self.plan.assignments.iter().any(|of| of.program == Program::External);
+        let mut ticked = Instant::ZERO;
+        loop {
+            let now = clock.now();
+            if now >= limit {
+                self.advance(&mut clock, limit)?;
+                return Ok((clock, End::Time));
+            }
+            let next = self.emulation.next_time().unwrap_or(limit).min(limit).min(now + TICK);
+            let first = match self.inputs.recv_timeout(next.max(now) - now) {
+                Ok(input) => Some(input),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok((clock, End::Programs)),
+            };
+            let mut input = first;
+            while let Some(one) = input {
+                match one {
+                    Input::Datagram(entering) => self.enter(&mut clock, entering)?,
+                    Input::Stop => return Ok((clock, End::Interrupted)),
+                    Input::Ended(ended) => {
+                        if let Some(of) = self.note_end(ended) {
+                            of.is_done = true;
+                        }
+                        let clients = || self.commands.iter().filter(|of| of.listens.is_none());
+                        if has_clients && clients().all(|of| of.is_done) {
+                            return Ok((clock, End::Programs));
+                        }
+                    }
+                }
+                input = self.inputs.try_recv().ok();
+            }
+            let now = clock.now().min(limit);
+            self.advance(&mut clock, now)?;
+            if now > ticked + TICK {
+                ticked = now;
+                self.show_progress(now - Instant::ZERO);
+                if is_awaited && self.emulation.are_clients_done() {
+                    return Ok((clock, End::Clients));
+                }
+            }
+        }
+    }
+
+    fn note_end(&mut self, Ended { number, status }: Ended) -> Option<&mut Command> {
+        let command = self.commands.iter_mut().find(|of| of.process == Some(number))?;
+        command.status = Some(status);
+        Some(command)
+    }
+
+    /// Sends a datagram of a program at the time of its arrival.
+    fn enter(&mut self, clock: &mut Clock, entering: Entering) -> anyhow::Result<()> {
+        let Entering { at, entrance, source, bytes } = entering;
+        let at = clock.at(at);
+        self.advance(clock, at)?;
+        clock.happens(at);
+        match self.gate.enter(entrance, source) {
+            Ok((from, to)) => self.emulation.send(from, to, &bytes)?,
+            Err(DoorFull { server, nodes, source, is_new: true }) => show::note(format_args!(
+                "{source} sends to {}, but each of its {nodes} nodes has another address already; make the group \
+                 larger, as by --set nodes.NAME.count={}",
+                self.emulation.name(server),
+                nodes + 1
+            )),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Runs the events until `until`, and hands out what arrives.
+    fn advance(&mut self, clock: &mut Clock, until: Instant) -> anyhow::Result<()> {
+        while let Some(due) = self.emulation.next_time().filter(|due| *due <= until) {
+            clock.happens(due);
+            self.emulation.advance_to(due)?;
+            while let Some(arrived) = self.emulation.take_arrived() {
+                self.gate.leave(arrived.from, arrived.to, &arrived.bytes);
+            }
+        }
+        self.emulation.advance_to(until)?;
+        Ok(())
+    }
+
+    fn show_progress(&self, elapsed: Duration) {
+        if self.plan.global.quiet || elapsed < SHORT {
+            return;
+        }
+        if self.bar.is_hidden() {
+            let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed} elapsed, {msg}");
+            self.bar.set_style(style.expect("a fixed template"));
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        let running = self.commands.iter().filter(|of| of.process.is_some() && of.status.is_none()).count();
+        self.bar.set_message(format!("{running} programs run"));
+        self.bar.set_position(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+    }
+}
+
+impl Plan<'_> {
+    fn print(&self, line: std::fmt::Arguments<'_>) -> io::Result<()> {
+        use std::io::Write;
+        let mut out = io::stdout().lock();
+        writeln!(out, "{line}")?;
+        out.flush()
+    }
+}
+
+/// Returns `client.3` and 3 for `client[3]`.
+fn shown(name: &str) -> (String, usize) {
+    let parts = name.strip_suffix(']').and_then(|name| name.split_once('['));
+    match parts.and_then(|(group, index)| Some((group, index.parse::<usize>().ok()?))) {
+        Some((group, index)) => (format!("{group}.{index}"), index),
+        None => (name.to_owned(), 0),
+    }
+}
+
+/// Returns whether the system accepts datagrams at a loopback address. Servers ignore empty ones.
+fn is_listening(address: SocketAddr) -> io::Result<bool> {
+    let socket = UdpSocket::bind((address.ip(), 0))?;
+    socket.connect(address)?;
+    for _ in 0..2 {
+        match socket.send(&[]) {
+            Ok(_) => thread::sleep(Duration::from_millis(10)),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    match socket.send(&[]) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
+        sent => sent.map(|_| true),
+    }
+}
