@@ -58,6 +58,8 @@ pub struct Traffic {
     /// Method of requests.
     #[serde(default)]
     pub method: Method,
+    /// Path of requests, such as `sensors/1`, for a server that is a program. Default: none.
+    pub path: Option<String>,
     /// Size of a request. Default: header and token only.
     pub request: Option<Size>,
     /// Size of a response.
@@ -363,13 +365,34 @@ impl Traffic {
             Sender::Transfer(transfer) => vec![("sender.transfer.payload", transfer.datagram_octets())],
             Sender::Tcp(tcp) => vec![("sender.tcp.payload", tcp.payload.0.saturating_add(tcp.header.0))],
             _ => match self.block {
-                None => vec![("request", bytes(self.request)), ("response", bytes(self.response))],
+                None => {
+                    let path = if self.request.is_none() { self.path_bytes() } else { 0 };
+                    vec![("request", bytes(self.request) + path), ("response", bytes(self.response))]
+                }
                 Some(block) => {
                     let message = bytes(None) + BLOCK_OPTIONS + 1 + block.0.bytes() as u64;
                     vec![("block", message)]
                 }
             },
         }
+    }
+
+    fn path_bytes(&self) -> u64 {
+        let extended = |length: u64| u64::from(length > 12) + u64::from(length > 268);
+        let segments = self.path.iter().flat_map(|path| path.split('/')).map(|segment| segment.len() as u64);
+        segments.map(|length| 1 + extended(length) + length).sum()
+    }
+
+    fn validate_path(&self) -> Result<(), ScenarioError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let place = format!("traffic.{}.path", self.name);
+        let are_segments = path.split('/').all(|segment| (1..=LONGEST_SEGMENT).contains(&segment.len()));
+        let problem = format_args!(
+            "`{path}` is no path of segments of 1 to {LONGEST_SEGMENT} bytes; write it as in \"sensors/1\""
+        );
+        ensure(are_segments, &place, problem)?;
+        let problem = "only endpoints send requests with a path; leave it out, or the `sender` and `observe`";
+        ensure(self.sender == Sender::Endpoint && self.observe.is_none(), &place, problem)
     }
 
     pub(super) fn validate(&self, token_length: u8, phases: &[Phase]) -> Result<(), ScenarioError> {
@@ -394,6 +417,7 @@ impl Traffic {
             ensure(size.0 == header || (least..=MOST_BYTES).contains(&size.0), place(name), problem)?;
         }
         self.validate_observe(header)?;
+        self.validate_path()?;
         let interval = match &self.pace {
             Pace::Every { interval, .. } | Pace::Poisson { interval } | Pace::Bursts { interval, .. } => *interval,
             Pace::OnOff { interval, on, off } => {
@@ -478,6 +502,8 @@ impl Tcp {
 }
 
 const LONGEST_DATAGRAM: u64 = 1500;
+/// RFC 7252 §5.10.
+const LONGEST_SEGMENT: usize = 255;
 const LEAST_HEADER: u64 = 10;
 /// aMaxPHYPacketSize of IEEE 802.15.4.
 const LONGEST_FRAME: u64 = 127;

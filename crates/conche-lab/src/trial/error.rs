@@ -109,10 +109,13 @@ pub enum TrialError {
     TwoControllers,
     /// A request is too small for the path of a further resource of its server.
     #[error(
-        "its server answers other traffic differently, so its requests have a Uri-Path; leave `request` out, \
-         or make it at least 4 bytes longer than header and token"
+        "its requests have a Uri-Path, for `path` or as their server answers other traffic differently; leave \
+         `request` out, or make it at least 4 bytes longer than header, token and path"
     )]
     NoRoomForPath,
+    /// A traffic has a path, and its server numbers the resources.
+    #[error("its server answers other traffic differently, by the path of requests; leave `path` out")]
+    PathOfResource,
     /// A client would use two block sizes.
     #[error("its clients send other traffic with another `block`; give it clients of its own")]
     TwoBlockSizes,

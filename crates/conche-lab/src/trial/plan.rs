@@ -244,13 +244,17 @@ impl<'a> Plan<'a> {
     }
 
     fn request(&self, traffic: &Traffic, token_length: usize, resource: usize) -> Result<Body, TrialError> {
-        let segment = segment_of(resource);
+        let path: Vec<String> = match &traffic.path {
+            Some(_) if resource > 0 => return Err(TrialError::PathOfResource),
+            Some(path) => path.split('/').map(str::to_owned).collect(),
+            None => segment_of(resource).into_iter().collect(),
+        };
         if let (Some(_), Some(size)) = (traffic.block, traffic.request) {
             let body = Body::builder().payload(vec![b'.'; bytes(size)]);
-            let body = segment.iter().fold(body, |body, segment| body.segment(segment));
-            return Ok(body.build().expect("a payload and a short segment"));
+            let body = path.iter().fold(body, |body, segment| body.segment(segment));
+            return Ok(body.build().expect("a payload and short segments"));
         }
-        let body = request_body(traffic.request.map(bytes), token_length, segment.as_deref());
+        let body = request_body(traffic.request.map(bytes), token_length, &path);
         body.ok_or(TrialError::NoRoomForPath)
     }
 

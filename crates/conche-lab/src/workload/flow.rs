@@ -165,11 +165,14 @@ pub fn body_of(message_bytes: usize, token_bytes: usize) -> Body {
     }
 }
 
-/// Returns the body of a request for a Uri-Path segment; `None` if the message size is too small.
+/// Returns the body of a request for a path of these segments; `None` if the message size is too
+/// small.
 #[must_use]
-pub fn request_body(message_bytes: Option<usize>, token_bytes: usize, segment: Option<&str>) -> Option<Body> {
-    let Some(segment) = segment else { return Some(body_of(message_bytes.unwrap_or(0), token_bytes)) };
-    let builder = Body::builder().segment(segment);
+pub fn request_body(message_bytes: Option<usize>, token_bytes: usize, path: &[String]) -> Option<Body> {
+    if path.is_empty() {
+        return Some(body_of(message_bytes.unwrap_or(0), token_bytes));
+    }
+    let builder = path.iter().fold(Body::builder(), |builder, segment| builder.segment(segment));
     let Some(bytes) = message_bytes else { return builder.build().ok() };
     let option = builder.clone().build().ok()?.len();
     let rest = body_of(bytes.checked_sub(option)?, token_bytes);
@@ -223,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_request_for_a_segment_has_the_size_of_its_message() {
-        let bytes = |size, segment| request_body(size, 4, segment).map(|body| body.len() + 4 + 4);
+        let path = |segment: Option<&str>| Vec::from_iter(segment.map(str::to_owned));
+        let bytes = |size, segment| request_body(size, 4, &path(segment)).map(|body| body.len() + 4 + 4);
         assert_eq!((bytes(None, None), bytes(Some(20), None)), (Some(8), Some(20)));
         assert_eq!((bytes(None, Some("1")), bytes(Some(20), Some("1"))), (Some(10), Some(20)));
         assert_eq!((bytes(Some(10), Some("1")), bytes(Some(12), Some("1"))), (Some(10), Some(12)));

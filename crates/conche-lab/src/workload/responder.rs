@@ -71,8 +71,9 @@ impl Responder {
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
         let Event::Request { id, from, message } = event else { return };
         let segment = message.option(OptionNumber::URI_PATH).map(str::from_utf8);
-        // Programs may ask for any path, which is the root.
-        let resource = segment.map_or(0, |segment| segment.ok().and_then(|name| name.parse().ok()).unwrap_or(0));
+        // Any other path is the root's.
+        let number = segment.and_then(|segment| segment.ok()?.parse().ok());
+        let resource = number.filter(|number: &usize| *number < self.resources.len()).unwrap_or(0);
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.push(Arrival { at: ctx.now(), from: *from, resource });
         }
