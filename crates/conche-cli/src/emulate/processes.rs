@@ -95,7 +95,7 @@ impl Processes {
                 let _ = timeout(GRACE, reader).await;
             }
             let status = status.map_or(u8::MAX, code);
-            // The receiver has gone if nobody waits.
+            // The receiver has gone if the run is over.
             let _ = inputs.send(Input::Ended(Ended { number, status }));
         });
         Ok(number)
@@ -124,7 +124,7 @@ async fn supervise(
     watchdog.watch(group, true);
     let ended = async {
         let mut stdin = child.stdin.take();
-        // The sender lives as long as the runtime.
+        // The sender outlives the programs.
         if phases.wait_for(|phase| *phase > Phase::Held).await.is_ok_and(|phase| *phase == Phase::Released)
             && let Some(stdin) = &mut stdin
         {
@@ -146,7 +146,7 @@ async fn supervise(
         }
     };
     let status = ended.await;
-    // What a shell left in the background.
+    // Processes in the background of the shell.
     let _ = killpg(group, Signal::SIGKILL);
     watchdog.watch(group, false);
     status

@@ -10,6 +10,8 @@ mod compare;
 mod credentials;
 #[cfg(unix)]
 mod edhoc;
+#[cfg(unix)]
+mod emulate;
 mod experiments;
 #[cfg(target_os = "linux")]
 mod multicast;

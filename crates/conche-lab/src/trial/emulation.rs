@@ -1,4 +1,4 @@
-//! [`Emulation`]: a trial whose clock and some of whose nodes are outside.
+//! [`Emulation`]: a trial with a clock outside, and programs on some nodes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,8 +20,8 @@ use crate::workload::{ArrivedAtProgram, Inbox};
 
 /// A cell's network and endpoints, with programs in place of the endpoints of some nodes.
 ///
-/// The caller advances the time, sends what the programs send, and hands out what arrives for them.
-/// The same datagrams at the same times have the same fate as those of a simulation.
+/// The caller advances the time, passes datagrams of the programs on, and hands out arrivals. The
+/// same datagrams at the same times have the same fate as in a simulation.
 pub struct Emulation<'a> {
     trial: Trial<'a>,
     network: Network,

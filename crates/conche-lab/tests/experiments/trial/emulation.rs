@@ -212,3 +212,22 @@ fn simulated_clients_ask_a_server_that_is_a_program() {
     let answered: u64 = record.flows.iter().map(|flow| flow.tally.answered).sum();
     assert!(answered >= 20 && asked >= 24, "{answered} of 24 requests were answered; {asked} arrived");
 }
+
+#[test]
+fn requests_with_a_path_are_longer_and_answered_like_those_of_the_root() {
+    let mut sizes = [0, 0];
+    for (size, path) in sizes.iter_mut().zip(["", "path = \"sensors/temperature\""]) {
+        let document = document(&NETWORK.replace("response = \"60B\"", &format!("response = \"60B\"\n{path}")));
+        let record = conche_lab::trial::run(&document.cells()[0], RecordOptions::default(), FIRST, &Routes::default());
+        let record = record.expect("it runs").outcome;
+        assert!(record.flows.iter().all(|flow| flow.tally.answered > 10 && flow.tally.failed == 0), "{path}");
+        *size = record.flows[0].request_bytes;
+    }
+    assert_eq!(sizes[1] - sizes[0], 20, "2 headers of an option, and 18 bytes");
+    let problem = |path: &str| {
+        let text = NETWORK.replace("response = \"60B\"", &format!("path = \"{path}\""));
+        Document::from_toml(&text).map(drop).expect_err("it is refused").to_string()
+    };
+    assert!(problem("/a").contains("`/a` is no path of segments of 1 to 255 bytes"));
+    assert!(problem("").contains("write it as in \"sensors/1\""));
+}

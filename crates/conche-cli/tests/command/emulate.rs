@@ -1,0 +1,248 @@
+//! `conche emulate`: programs over a scenario's network. The machine may be loaded, so no test
+//! needs punctual events.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::common::{Ended, Process, conche, run};
+
+/// Two clients, 40 ms each way.
+const SMALL: &str = r#"
+schema = 1
+name = "small"
+title = "Two clients"
+replications = 1
+seed = 1
+duration = "10min"
+schemes = [{ name = "default", controller = "default" }]
+nodes = [{ name = "client", count = 2 }, { name = "hub" }, { name = "server" }]
+
+[[links]]
+name = "access"
+between = ["client", "hub"]
+wire = { delay = "10ms" }
+
+[[links]]
+name = "core"
+between = ["hub", "server"]
+wire = { rate = "1Mbit/s", delay = "30ms" }
+
+[[traffic]]
+name = "gets"
+from = "client"
+to = "server"
+exchanges = 3
+response = "20B"
+"#;
+
+const CONCHE: &str = env!("CARGO_BIN_EXE_conche");
+
+fn scenario(text: &str) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("scenario.toml");
+    fs::write(&file, text).expect("it can be written");
+    (directory, file)
+}
+
+fn command(scenario: &PathBuf, arguments: &[&str]) -> Command {
+    let mut command = conche();
+    command.arg("emulate").arg(scenario).args(["--max-lateness", "1h"]).args(arguments);
+    command
+}
+
+fn emulate(text: &str, arguments: &[&str]) -> Ended {
+    let (_directory, file) = scenario(text);
+    run(&mut command(&file, arguments))
+}
+
+fn report(ended: &Ended) -> serde_json::Value {
+    serde_json::from_str(ended.stdout.lines().last().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+fn row<'a>(report: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
+    let rows = report["links"].as_array().expect("rows");
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {report}"))
+}
+
+#[test]
+fn client_programs_ask_a_simulated_server() {
+    let program = format!("client={CONCHE} get -q coap://{{server}}/any; echo; echo {{index}} >&2");
+    let ended = emulate(SMALL, &["--node", &program]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("client.")).collect();
+    // 20 bytes less header, token and payload marker.
+    for client in ["client.0 | ", "client.1 | "] {
+        assert!(
+            lines.iter().any(|line| line.strip_prefix(client).is_some_and(|line| line.starts_with("..."))),
+            "{ended:?}"
+        );
+    }
+    assert!(ended.stderr.contains("client.0 | 0\n") && ended.stderr.contains("client.1 | 1\n"), "{ended:?}");
+    assert!(ended.stdout.contains("small (default), seed 1"), "{ended:?}");
+}
+
+#[test]
+fn simulated_clients_ask_a_server_program() {
+    let program = format!("server={CONCHE} serve --demo --bind {{bind}}");
+    let text = SMALL.replace("exchanges = 3", "exchanges = 3\npath = \"test\"");
+    let ended = emulate(&text, &["--node", &program, "--json"]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let report = report(&ended);
+    assert_eq!((&report["end"], &report["is_valid"]), (&"clients".into(), &true.into()), "{report}");
+    let traffic = &report["traffic"][0];
+    let counts = ["requests", "answered", "failed"].map(|count| traffic[count].as_u64());
+    assert_eq!(counts, [Some(6), Some(6), Some(0)], "{report}");
+    // Two ways of 40 ms, and the time of the server.
+    assert!(traffic["duration_p50_ms"].as_f64() > Some(80.0), "{report}");
+    let core = row(&report, "core>");
+    assert!(core["sent"].as_u64() >= Some(6) && core["delay_p50_ms"].as_f64() > Some(29.9), "{report}");
+    assert!(row(&report, "client to server")["delay_p50_ms"].as_f64() > Some(39.9), "{report}");
+    assert!(ended.stderr.contains("server | listening on"), "standard output is JSON: {ended:?}");
+}
+
+#[test]
+fn programs_of_both_roles_meet_and_the_scenario_names_them() {
+    let server = format!("{{ name = \"server\", program = \"{CONCHE} serve --demo --bind {{bind}}\" }}");
+    let text = SMALL.replace("{ name = \"server\" }", &server);
+    let program = format!("client[1]={CONCHE} get -q coap://{{server}}/test");
+    let (directory, file) = scenario(&text);
+    let capture = directory.path().join("run.pcapng");
+    let capture = capture.to_str().expect("text");
+    let ended = run(&mut command(&file, &["--node", &program, "--json", "--seed", "5", "--pcapng", capture]));
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let report = report(&ended);
+    assert_eq!((&report["end"], &report["seed"]), (&"programs".into(), &5.into()), "{report}");
+    assert_eq!(report["programs"][0], serde_json::json!({ "node": "client.1", "status": 0 }), "{report}");
+    assert_eq!(report["programs"][1]["node"], "server", "{report}");
+    assert!(fs::metadata(capture).expect("a file").len() > 300);
+
+    let ended = run(conche().arg("run").arg(&file));
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("a simulation runs no programs; run the scenario by `conche emulate`"), "{ended:?}");
+}
+
+#[test]
+fn the_first_failing_program_gives_the_exit_status() {
+    let ended = emulate(SMALL, &["--node", "client[0]=true", "--node", "client[1]=exit 23"]);
+    assert_eq!(ended.status, Some(23), "{ended:?}");
+    assert!(ended.stderr.contains("the program of client.1 ended with exit status 23"), "{ended:?}");
+    let ended = emulate(SMALL, &["--node", "server=echo {bind} >&2; exit 4"]);
+    assert_eq!(ended.status, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("it was to listen at 127."), "{ended:?}");
+}
+
+#[test]
+fn an_emulation_that_is_too_late_is_invalid() {
+    let program = format!("client={CONCHE} get -q coap://{{server}}/");
+    let (_directory, file) = scenario(SMALL);
+    let ended = run(conche().arg("emulate").arg(&file).args(["--node", &program, "--max-lateness", "0.000001"]));
+    assert_eq!(ended.status, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("the run is invalid: 1 % of the events"), "{ended:?}");
+}
+
+#[test]
+fn a_mistake_is_reported_with_what_would_be_right() {
+    let refused = |arguments: &[&str]| {
+        let ended = emulate(SMALL, arguments);
+        assert_eq!(ended.status, Some(2), "{ended:?}");
+        ended.stderr
+    };
+    assert!(refused(&[]).contains("no node has a program; write --node NODES=PROGRAM"));
+    assert!(refused(&["--node", "sensor=true"]).contains("there are no nodes `sensor`; there are client, hub, server"));
+    assert!(refused(&["--node", "client[2]=true"]).contains("its 2 nodes are client[0..2]"));
+    assert!(refused(&["--node", "client"]).contains("it has to be a name, `=` and a value"));
+    assert!(refused(&["--node", "client=get {sever}"]).contains("{sever}: there are no nodes `sever`"));
+    assert!(refused(&["--node", "client=get {hub}"]).contains("{hub} is no server"));
+    assert!(refused(&["--node", "hub=external"]).contains("no traffic leads from hub"));
+    let twice = refused(&["--node", "client=true", "--node", "client=false"]);
+    assert!(twice.contains("--node client=… is there twice"));
+    let secured = ["--node", "client=true", "--set", "endpoint.security=dtls-psk"];
+    assert!(refused(&secured).contains("simulated endpoints have keys that no program knows"));
+}
+
+/// Reads the address of a door.
+fn door(process: &mut Process) -> String {
+    let mut line = String::new();
+    let mut out = BufReader::new(process.0.stdout.take().expect("it is piped"));
+    out.read_line(&mut line).expect("it announces the address");
+    std::thread::spawn(move || out.read_until(0, &mut Vec::new()));
+    let address = line.split_once("coap://").and_then(|(_, rest)| rest.split_once(',')).map(|(address, _)| address);
+    address.unwrap_or_else(|| panic!("an address: {line:?}")).to_owned()
+}
+
+#[test]
+fn external_clients_take_the_nodes_in_turn_until_none_is_left() {
+    let (_directory, file) = scenario(SMALL);
+    let mut command = command(&file, &["--node", "client=external"]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Process(command.spawn().expect("it starts"));
+    let address = door(&mut process);
+    let get = [0x40, 0x01, 0x12, 0x34];
+    let sockets: Vec<UdpSocket> = (0..3)
+        .map(|_| {
+            let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+            socket.connect(&address).expect("the door");
+            socket
+        })
+        .collect();
+    for socket in &sockets[..2] {
+        socket.send(&get).expect("loopback");
+        let mut buffer = [0; 100];
+        let length = socket.recv(&mut buffer).expect("a response");
+        assert_eq!(buffer[..4], [0x60, 0x45, 0x12, 0x34], "{length}");
+    }
+    sockets[2].send(&get).expect("loopback");
+    let mut line = String::new();
+    let mut errors = BufReader::new(process.0.stderr.take().expect("it is piped"));
+    while !line.contains("sends to server") {
+        line.clear();
+        assert!(errors.read_line(&mut line).expect("text") > 0, "it reports the third source");
+    }
+    assert!(line.contains("each of its 2 nodes has another address already"), "{line}");
+    process.signal("TERM");
+    assert_eq!(process.status(), Some(130));
+}
+
+/// Programs that write their process number and that of a child to a file.
+fn sleepers(directory: &TempDir) -> (PathBuf, String) {
+    let file = directory.path().join("pids");
+    let program = format!("client=sleep 1000 & echo $! $$ >> {}; wait", file.display());
+    (file, program)
+}
+
+fn is_running(pid: &str) -> bool {
+    // A process that has ended is a zombie until it is waited for.
+    let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().expect("there is a ps");
+    let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+#[test]
+fn no_program_remains_after_any_signal() {
+    for (signal, status) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
+        let (directory, file) = scenario(SMALL);
+        let (pids, program) = sleepers(&directory);
+        let mut command = command(&file, &["--node", &program]);
+        let process = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+        let text = || fs::read_to_string(&pids).unwrap_or_default();
+        while text().lines().count() < 2 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let pids: Vec<String> = text().split_whitespace().map(str::to_owned).collect();
+        assert!(pids.len() == 4 && pids.iter().all(|pid| is_running(pid)), "{pids:?}");
+        process.signal(signal);
+        assert_eq!(process.status(), status, "{signal}");
+        let began = Instant::now();
+        while let Some(pid) = pids.iter().find(|pid| is_running(pid)) {
+            assert!(began.elapsed() < Duration::from_secs(60), "{pid} runs after {signal}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
