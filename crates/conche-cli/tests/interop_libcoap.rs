@@ -13,6 +13,9 @@
 #[path = "interop_libcoap/coaps.rs"]
 mod coaps;
 mod common;
+#[cfg(unix)]
+#[path = "interop_libcoap/emulated.rs"]
+mod emulated;
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};

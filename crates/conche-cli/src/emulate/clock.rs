@@ -81,7 +81,7 @@ impl Clock {
         self.at(WallInstant::now())
     }
 
-    /// Notes that what was due at this time happens now.
+    /// Records the lateness of an event that happens now and was due at this time.
     pub fn happens(&mut self, due: Instant) {
         let now = self.now();
         self.lateness.record(now.max(due) - due);

@@ -151,7 +151,7 @@ impl Gate {
         self.backs.get(&(client, server))
     }
 
-    /// Passes on what the socket receives, and returns it for sending.
+    /// Passes received datagrams on to the main thread, and returns the socket for sending.
     fn read(&self, socket: StdUdpSocket, entrance: Entrance) -> io::Result<StdUdpSocket> {
         socket.set_nonblocking(true)?;
         let sender = socket.try_clone()?;

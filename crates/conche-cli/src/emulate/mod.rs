@@ -42,8 +42,8 @@ Examples:
   conche emulate star --node 'sensor[0]=./my-sensor {coordinator}'   one program among simulated sensors
   conche emulate lossy-lan --node client=external --port 5683   programs that run already
 
-In a command, {index} is the number of its node, {bind} the address at which it should listen, and {NODES} that of
-a server's node; {NODES.host} and {NODES.port} are its parts. Write {{ for a brace.";
+Placeholders in a command: {index}, the number of its node; {bind}, the address for a server to listen at; {NODES}, the
+address of a server's node; {NODES.host} and {NODES.port}, its parts; {{, a brace.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -78,7 +78,7 @@ pub struct Args {
     pcapng: Option<PathBuf>,
 }
 
-/// What the main thread waits for.
+/// Wakes the main thread.
 #[derive(Debug)]
 enum Input {
     Datagram(Entering),
@@ -127,7 +127,7 @@ impl Args {
         Ok(experiment)
     }
 
-    /// Returns the scenario's programs and those of the command line; the last one of a node counts.
+    /// Returns the programs of the scenario and the command line; the last one of a node counts.
     fn assignments(&self, cell: &Cell) -> anyhow::Result<Vec<Assignment>> {
         let mut all: BTreeMap<&str, usize> = BTreeMap::new();
         let mut assignments = Vec::new();

@@ -93,7 +93,7 @@ fn parts(command: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// Replaces the placeholders `{index}`, `{bind}` and those of nodes, such as `{server}`; `.host` and
+/// Replaces the placeholders `{index}`, `{bind}` and names of nodes such as `{server}`; `.host` and
 /// `.port` select a part of an address.
 ///
 /// # Errors

@@ -36,7 +36,7 @@ pub struct Report {
     /// Whether the 99th percentile of the lateness is within the limit.
     pub is_valid: bool,
     pub lateness: Lateness,
-    /// Datagrams that reached a node whose program took none.
+    /// Datagrams that reached the node of a program without a socket for them.
     pub undelivered: u64,
     pub links: Vec<LinkRow>,
     /// Of simulated clients.

@@ -398,7 +398,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs the events until `until`, and hands out what arrives.
+    /// Runs the events until `until`, and hands out arrivals.
     fn advance(&mut self, clock: &mut Clock, until: Instant) -> anyhow::Result<()> {
         while let Some(due) = self.emulation.next_time().filter(|due| *due <= until) {
             clock.happens(due);

@@ -210,7 +210,7 @@ fn external_clients_take_the_nodes_in_turn_until_none_is_left() {
     assert_eq!(process.status(), Some(130));
 }
 
-/// Programs that write their process number and that of a child to a file.
+/// Programs that write the process numbers of a child and their own to a file.
 fn sleepers(directory: &TempDir) -> (PathBuf, String) {
     let file = directory.path().join("pids");
     let program = format!("client=sleep 1000 & echo $! $$ >> {}; wait", file.display());

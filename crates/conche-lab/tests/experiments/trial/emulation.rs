@@ -1,4 +1,4 @@
-//! Emulation in virtual time: a program that sends what the simulated endpoint sent.
+//! Emulation in virtual time: a program repeats a simulated endpoint's datagrams.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -105,7 +105,7 @@ fn simulated() -> Vec<Seen> {
 }
 
 /// Sends the clients' datagrams of a simulation at their times, and returns the fate of all, and
-/// what arrived at the programs.
+/// the number of arrivals at the programs.
 fn emulated(programs: &str, simulated: &[Seen]) -> (Vec<Seen>, usize) {
     let document = document(NETWORK);
     let log = Rc::new(RefCell::new(Log::default()));
