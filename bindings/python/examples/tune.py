@@ -48,7 +48,8 @@ def main(trials: int = 100) -> polars.DataFrame:
     tuned = tune(trials)
     print(f"{trials} trials, seed {SEED}: {tuned}")
     report = mean_ratio(REPORT, ["cocoa", tuned])
-    print(report)
+    with polars.Config(fmt_str_lengths=100, tbl_hide_dataframe_shape=True, float_precision=2):
+        print(report)
     return report
 
 
