@@ -16,15 +16,17 @@ class LastRtt(Controller):
         self.most = most
 
     def acknowledged(self, peer: Peer, flight: Flight, event: Acknowledged) -> None:
-        if event.rtt is not None:
-            self.set(peer, event.rtt)
+        rtt = event.rtt
+        if rtt is not None:
+            peer.rto = self.bounded(rtt)
 
     def abandoned(self, peer: Peer, flight: Flight, event: Abandoned) -> None:
         if event.reason == "gave-up" and flight.timeout is not None:
-            self.set(peer, flight.timeout)
+            peer.rto = self.bounded(flight.timeout)
 
-    def set(self, peer: Peer, rto: float) -> None:
-        peer.rto = max(round(min(rto, self.most), 3), 0.001)
+    def bounded(self, rto: float) -> float:
+        """Returns whole milliseconds."""
+        return max(int(min(rto, self.most) * 1000 + 0.5), 1) / 1000
 # ANCHOR_END: rule
 
 
