@@ -72,3 +72,17 @@ def test_controller() -> None:
     values = polars.DataFrame(experiment.run().values)
     in_rust, in_python = (values.filter(polars.col("scheme") == name)["measured"] for name in ("basic", "LastRtt"))
     assert in_rust.to_list() == in_python.to_list() != []
+
+
+def test_episode(capsys: pytest.CaptureFixture[str]) -> None:
+    load("episode")
+    assert " decisions in " in capsys.readouterr().out
+
+
+def test_agent() -> None:
+    agent = load("agent")
+    network, again = agent.train(150, seed=1), agent.train(150, seed=1)
+    assert all((one == other).all() for one, other in zip(network.weights, again.weights, strict=True))
+    table = agent.judge(network, ["leo"], 2)
+    assert set(table["scheme"]) == {"default", "cocoa", "dqn"}
+    assert table["measured"].is_finite().all() and table["ci95_low"].is_finite().all()

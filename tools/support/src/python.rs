@@ -13,7 +13,8 @@ pub const PACKAGE: &str = "bindings/python";
 pub const MANIFEST: &str = "bindings/python/Cargo.toml";
 
 /// Versions in the Python index.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 13] = [
+    "gymnasium==1.4.0",
     "ipykernel==7.4.0",
     "maturin==1.16.0",
     "moto[server]==5.2.5",

@@ -1,6 +1,7 @@
 """conche: a CoAP stack in Rust with selectable congestion control, and the lab that tests it.
 
 - `conche.aio`: CoAP client and server for asyncio.
+- `conche.gym`: environments for agents that choose retransmission timeouts.
 - `Experiment`, `run` and `open`: simulated experiments on congestion control, such as those of
   published papers, and their results as tables.
 - `compare`: rankings of controllers over many experiments.

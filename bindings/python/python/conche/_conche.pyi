@@ -446,6 +446,7 @@ class Scenario:
     def quick(self) -> Scenario: ...
     def replications(self, number: int) -> Scenario: ...
     def seed(self, seed: int) -> Scenario: ...
+    def cells(self) -> list[tuple[str, int]]: ...
     def plan(self) -> list[tuple[str, str, int, int, int]]: ...
     def run(
         self,
@@ -466,6 +467,88 @@ class Scenario:
         self, directory: PathLike[str], options: RunOptions, ids: list[str]
     ) -> tuple[int, float, list[tuple[str, str]]]: ...
     def collected(self, directory: PathLike[str], options: RunOptions) -> Collected: ...
+
+@final
+class Exchange:
+    """An exchange of an agent that has ended. Times are in seconds."""
+
+    @property
+    def decision(self) -> int:
+        """Number of its decision in the episode, from 0."""
+    @property
+    def node(self) -> str:
+        """Name of the node that opened it."""
+    @property
+    def peer(self) -> str:
+        """Name of the destination."""
+    @property
+    def rto(self) -> float:
+        """The agent's RTO."""
+    @property
+    def began(self) -> float:
+        """Virtual time of the first transmission."""
+    @property
+    def ended(self) -> float:
+        """Virtual time of the acknowledgement, or of the end without one."""
+    @property
+    def duration(self) -> float:
+        """From the first transmission to the end."""
+    @property
+    def outcome(self) -> Literal["acknowledged", "gave-up", "cancelled", "reset", "unreachable"]:
+        """How it ended."""
+    @property
+    def retransmissions(self) -> int:
+        """Number of retransmissions."""
+    @property
+    def spurious(self) -> int:
+        """Number of those that left while the answer to an earlier transmission was on its way; the
+        simulator knows them."""
+    @property
+    def rtt(self) -> float | None:
+        """Round-trip time of the answered transmission, which the simulator knows; None if none was."""
+    @property
+    def min_rtt(self) -> float | None:
+        """The least `rtt` of the peer so far; None before the first."""
+
+@final
+class Measurements:
+    """Measurements of a peer, for observations."""
+
+    def __new__(cls, now: float) -> Measurements: ...
+    @property
+    def estimates(self) -> tuple[float | None, float | None]: ...
+    def acknowledged(self, event: Acknowledged) -> None: ...
+    def abandoned(self, event: Abandoned) -> None: ...
+    def observe(self, event: Sent) -> bytes: ...
+    def decide(self, rto: float, event: Sent) -> float: ...
+
+Moment = tuple[
+    bytes | None,
+    str,
+    str,
+    float,
+    int,
+    list[Exchange],
+    Literal["terminated", "truncated"] | None,
+    str | None,
+]
+"""Observation, node, peer, time and number of a decision, or of the last one at the end of the run;
+ended exchanges; kind of the end; and problem."""
+
+@final
+class Simulation:
+    """A run that waits for an agent."""
+
+    @staticmethod
+    def check(scenario: Scenario, cell: int, nodes: list[str]) -> None: ...
+    @staticmethod
+    def begin(
+        scenario: Scenario, cell: int, replication: int, seed: int | None, nodes: list[str]
+    ) -> tuple[int, Simulation]: ...
+    def act(self, rto: float) -> None: ...
+    def close(self) -> None: ...
+
+def wait(simulations: list[Simulation]) -> list[Moment]: ...
 
 @final
 class Collected:

@@ -26,7 +26,7 @@ import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any
 
 from conche import _conche
 from conche._conche import (
@@ -42,15 +42,20 @@ from conche._conche import (
 )
 
 if TYPE_CHECKING:
+    from typing import Generic
+
     from typing_extensions import Self, TypeVar
 
     P = TypeVar("P", bound="Peer", default="Peer")
     F = TypeVar("F", bound="Flight", default="Flight")
 else:
-    from typing import TypeVar
+    P = F = None
 
-    P = TypeVar("P")
-    F = TypeVar("F")
+    class Generic:
+        """Takes one parameter or two: type variables have defaults from Python 3.13 on only."""
+
+        def __class_getitem__(cls, states):
+            return cls
 
 __all__ = [
     "Abandoned",

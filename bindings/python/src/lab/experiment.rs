@@ -8,7 +8,7 @@ use conche_lab::comparison::check_baseline;
 use conche_lab::experiment::Experiment;
 use conche_lab::networks::{NETWORKS, Network};
 use conche_lab::papers::{PAPERS, Paper};
-use conche_lab::scenario::{Controllers, Effort, FileError, ScenarioError as Problem};
+use conche_lab::scenario::{Cell, Controllers, Effort, FileError, ScenarioError as Problem};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -75,8 +75,17 @@ impl Scenario {
         Ok(Self { source, effort, adjusted, own, by_id: OnceLock::new() })
     }
 
+    /// Returns its cells, in the order of `cells`.
+    pub fn planned(&self) -> &[Cell] {
+        self.adjusted.document().cells()
+    }
+
+    pub fn calls_python(&self) -> bool {
+        !self.own.is_empty()
+    }
+
     fn campaign(&self, directory: PathBuf, options: Options) -> PyResult<Campaign> {
-        Campaign::new(&self.adjusted, &self.effort, !self.own.is_empty(), directory, options)
+        Campaign::new(&self.adjusted, &self.effort, self.calls_python(), directory, options)
     }
 
     /// Reads a scenario that can name these controllers.
@@ -197,6 +206,13 @@ impl Scenario {
 
     fn seed(&self, py: Python<'_>, seed: u64) -> PyResult<Self> {
         self.changed(py, |effort| effort.seed = Some(seed))
+    }
+
+    /// Names of its cells, and their replications.
+    fn cells(&self) -> Vec<(String, u32)> {
+        let names = self.adjusted.planned_cells().into_iter().map(|(_, name)| name);
+        let replications = self.planned().iter().map(|cell| cell.scenario.replications.get());
+        names.zip(replications).collect()
     }
 
     fn plan(&self) -> Vec<Run> {

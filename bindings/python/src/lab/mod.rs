@@ -3,6 +3,7 @@
 mod campaign;
 mod controller;
 mod experiment;
+mod gym;
 mod parameters;
 mod part;
 mod results;
@@ -39,6 +40,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parameters::configured, module)?)?;
     module.add_class::<controller::OwnController>()?;
     module.add_class::<experiment::Scenario>()?;
+    gym::register(module)?;
     module.add_class::<part::Collected>()?;
     module.add_class::<results::Stored>()?;
     module.add_class::<table::ArrowTable>()

@@ -16,6 +16,8 @@ pub use error::TrialError;
 pub use observers::{Drops, StandingQueue};
 pub(crate) use plan::enough;
 pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
-pub use run::{Observing, RecordOptions, SharedObserver, Trace, check, run, run_observed};
+pub use run::{
+    Observing, RecordOptions, SharedObserver, Substitute, Substitutes, Trace, check, run, run_observed, run_substituted,
+};
 pub use series::{Point, Sampling};
 pub use transfers::Routes;

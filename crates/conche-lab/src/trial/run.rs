@@ -18,7 +18,7 @@ use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{Instant, LinkId, NodeId, RadioId, RunEnd, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{BlockSize, Body, Code};
-use conche_proto::{PathKey, PeerSnapshot, SharedConfig};
+use conche_proto::{ControllerId, PathKey, PeerSnapshot, SharedConfig};
 
 use super::error::TrialError;
 use super::network::Network;
@@ -94,6 +94,24 @@ impl fmt::Debug for Observing<'_, '_> {
     }
 }
 
+/// A controller in place of a node's own.
+pub struct Substitute {
+    /// Controller of the node's endpoint.
+    pub controller: AnyController,
+    /// Receives each new destination just before the controller makes its state.
+    pub meet: Box<dyn Fn(NodeId) + Send + Sync>,
+}
+
+impl fmt::Debug for Substitute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Substitute").field("controller", &self.controller).finish_non_exhaustive()
+    }
+}
+
+/// Returns the substitute for a node's controller; `None` keeps it. Called for each endpoint, and
+/// again when its node reboots.
+pub type Substitutes<'a> = &'a dyn Fn(NodeId, Control) -> Option<Substitute>;
+
 /// Runs a cell once, and records time series and a trace.
 ///
 /// # Errors
@@ -105,6 +123,32 @@ pub fn run_observed(
     routes: &Routes,
     observing: Observing<'_, '_>,
 ) -> Result<RunResult<Record>, TrialError> {
+    run_all(cell, wanted, replication, routes, observing, &|_, _| None)
+}
+
+/// Runs a cell once, with other controllers on some nodes.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_substituted(
+    cell: &Cell,
+    replication: Replication,
+    routes: &Routes,
+    trace: &mut dyn FnMut(&Topology) -> Trace,
+    substitutes: Substitutes<'_>,
+) -> Result<RunResult<Record>, TrialError> {
+    let observing = Observing { trace: Some(trace), ..Observing::default() };
+    run_all(cell, RecordOptions::default(), replication, routes, observing, substitutes)
+}
+
+fn run_all(
+    cell: &Cell,
+    wanted: RecordOptions,
+    replication: Replication,
+    routes: &Routes,
+    observing: Observing<'_, '_>,
+    substitutes: Substitutes<'_>,
+) -> Result<RunResult<Record>, TrialError> {
     let Observing { mut sampling, trace } = observing;
     let wanted = RecordOptions { link_drops: sampling.is_some(), ..wanted };
     let mut network = Network::new(&cell.scenario, replication)?;
@@ -113,7 +157,8 @@ pub fn run_observed(
     if !cell.scenario.one_by_one {
         let plan = plan(&network)?;
         let sampler = sampling.map(|sampling| Sampler::new(sampling, Duration::ZERO, &network, plan.flows.iter()));
-        return one(cell, wanted, &mut network, plan, replication.seed, Watching { sampler, trace: trace.take() });
+        let watching = Watching { sampler, trace: trace.take(), substitutes };
+        return one(cell, wanted, &mut network, plan, replication.seed, watching);
     }
     let mut all = RunResult { outcome: Record::default(), events: 0 };
     for place in 0.. {
@@ -131,7 +176,8 @@ pub fn run_observed(
         let flow = plan.flows[place..].iter().take(1);
         let before = all.outcome.elapsed;
         let sampler = sampling.as_deref_mut().map(|sampling| Sampler::new(sampling, before, &network, flow));
-        let ran = one(cell, wanted, &mut network, plan, seed, Watching { sampler, trace: trace.take() })?;
+        let watching = Watching { sampler, trace: trace.take(), substitutes };
+        let ran = one(cell, wanted, &mut network, plan, seed, watching)?;
         all.events += ran.events;
         all.outcome.add(ran.outcome, place);
     }
@@ -197,6 +243,7 @@ static NO_DROPS: LinkDrops = LinkDrops::none();
 struct Watching<'a, 'b> {
     sampler: Option<Sampler<'a, 'b>>,
     trace: Option<Trace>,
+    substitutes: Substitutes<'a>,
 }
 
 fn one(
@@ -205,9 +252,10 @@ fn one(
     network: &mut Network,
     plan: Plan<'_>,
     seed: u64,
-    Watching { sampler, trace }: Watching<'_, '_>,
+    Watching { sampler, trace, substitutes }: Watching<'_, '_>,
 ) -> Result<RunResult<Record>, TrialError> {
-    let mut trial = Trial::new(cell, wanted, network, plan, seed, trace.into())?;
+    let outside = Outside { substitutes: Some(substitutes), ..Outside::from(trace) };
+    let mut trial = Trial::new(cell, wanted, network, plan, seed, outside)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     let ended = trial.run_until(Instant::ZERO + limit, sampler)?;
@@ -232,15 +280,16 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> TrialError {
     TrialError::Unfinished { limit, client: place, completed, wanted }
 }
 
-/// Observers of a trial, and the nodes of programs.
+/// Observers of a trial, the nodes of programs, and controllers in place of nodes' own.
 #[derive(Default)]
-pub(super) struct Outside {
+pub(super) struct Outside<'a> {
     pub(super) packets: Vec<SharedObserver>,
     pub(super) monitor: Option<SharedMonitor>,
     pub(super) programs: Option<(BTreeSet<NodeId>, Inbox)>,
+    pub(super) substitutes: Option<Substitutes<'a>>,
 }
 
-impl From<Option<Trace>> for Outside {
+impl From<Option<Trace>> for Outside<'_> {
     fn from(trace: Option<Trace>) -> Self {
         match trace {
             None => Self::default(),
@@ -277,6 +326,7 @@ pub(super) struct Trial<'a> {
     monitor: Option<SharedMonitor>,
     /// Their arrivals.
     programs: Option<(BTreeSet<NodeId>, Inbox)>,
+    substitutes: Option<Substitutes<'a>>,
     /// The last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
@@ -288,7 +338,7 @@ impl<'a> Trial<'a> {
         network: &mut Network,
         plan: Plan<'_>,
         seed: u64,
-        Outside { packets, monitor, programs }: Outside,
+        Outside { packets, monitor, programs, substitutes }: Outside<'a>,
     ) -> Result<Self, TrialError> {
         let scenario = &cell.scenario;
         if let Some(nodes) = scenario.nodes.iter().find(|nodes| programs.is_none() && nodes.program.is_some()) {
@@ -352,6 +402,7 @@ impl<'a> Trial<'a> {
             wanted,
             monitor,
             programs,
+            substitutes,
             unfinished_flows: ends_the_run.then(Rc::default),
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
@@ -482,7 +533,10 @@ impl<'a> Trial<'a> {
             unfinished_flows.set(unfinished_flows.get() + flows.len() as u64);
         }
         let requester = is_client.then(|| Requester::new(flows, self.unfinished_flows.clone()));
-        let controller = self.controller(role.control);
+        let (controller, meet) = match self.substitutes.and_then(|of| of(node, role.control)) {
+            Some(Substitute { controller, meet }) => (controller, Some(meet)),
+            None => (self.controller(role.control), None),
+        };
         let timeouts = (self.wanted.timeouts && sends).then(Timeouts::default);
         let controller = match &timeouts {
             Some(timeouts) => timeouts.of(controller),
@@ -511,6 +565,12 @@ impl<'a> Trial<'a> {
         let mut host = Node::new(config, controller, seed, application)?;
         if let Some(monitor) = &self.monitor {
             host = host.monitored(Rc::clone(monitor));
+        }
+        if let Some(meet) = meet {
+            host.endpoint_mut().choose_controller(Box::new(move |peer| {
+                meet(*peer);
+                ControllerId::default()
+            }));
         }
         match scheme.and_then(|scheme| scheme.paths) {
             None => {}

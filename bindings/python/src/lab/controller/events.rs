@@ -22,7 +22,7 @@ pub fn instant(seconds: f64) -> Option<Instant> {
     u64::try_from(after.as_nanos()).ok().map(Instant::from_nanos)
 }
 
-fn of_test(at: f64) -> PyResult<Instant> {
+pub fn of_test(at: f64) -> PyResult<Instant> {
     instant(at).ok_or_else(|| PyValueError::new_err(format!("{at} is no time in seconds")))
 }
 
@@ -302,7 +302,7 @@ impl Acknowledged {
         Self { now, sent: sent.into(), copy, kind, load }
     }
 
-    fn native(&self) -> control::Acknowledged<'_> {
+    pub fn native(&self) -> control::Acknowledged<'_> {
         let Self { now, ref sent, copy, kind, load } = *self;
         control::Acknowledged { now, sent, copy, kind, load }
     }
@@ -389,6 +389,15 @@ impl Acknowledged {
     }
 }
 
+pub fn name_of(reason: AbandonReason) -> &'static str {
+    match reason {
+        AbandonReason::GaveUp => "gave-up",
+        AbandonReason::Cancelled => "cancelled",
+        AbandonReason::Reset => "reset",
+        AbandonReason::Unreachable => "unreachable",
+    }
+}
+
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abandoned {
@@ -402,6 +411,11 @@ impl Abandoned {
     pub fn of(event: &control::Abandoned<'_>) -> Self {
         let control::Abandoned { now, reason, sent, load } = *event;
         Self { now, reason, sent: sent.into(), load }
+    }
+
+    pub fn native(&self) -> control::Abandoned<'_> {
+        let Self { now, reason, ref sent, load } = *self;
+        control::Abandoned { now, reason, sent, load }
     }
 }
 
@@ -431,12 +445,7 @@ impl Abandoned {
 
     #[getter]
     fn reason(&self) -> &'static str {
-        match self.reason {
-            AbandonReason::GaveUp => "gave-up",
-            AbandonReason::Cancelled => "cancelled",
-            AbandonReason::Reset => "reset",
-            AbandonReason::Unreachable => "unreachable",
-        }
+        name_of(self.reason)
     }
 
     #[getter]

@@ -33,7 +33,7 @@ use pyo3::types::PyType;
 use events::{instant, seconds};
 
 /// Maximum timeout of the default methods.
-const CAP: Micros = Micros::from_millis(60_000);
+pub const CAP: Micros = Micros::from_millis(60_000);
 /// Maximum number of seconds that a method may return: [`Micros::MAX`].
 const MOST_SECONDS: f64 = 4294.0;
 const SPAN: &str = "a number of seconds from 0 to 4294";
@@ -192,10 +192,15 @@ thread_local! {
 pub fn enter(cancel: Arc<AtomicBool>) -> Enter {
     let turn = Arc::<Mutex<()>>::default();
     Enter::new(move |work| {
-        CANCEL.set(Some(Arc::clone(&cancel)));
         TURN.set(Some(Arc::clone(&turn)));
-        Python::attach(|py| py.detach(work));
+        attached(Arc::clone(&cancel), work);
     })
+}
+
+/// Runs a thread's work that calls Python, until `cancel` is true.
+pub fn attached<T: Send>(cancel: Arc<AtomicBool>, work: impl FnOnce() -> T + Send) -> T {
+    CANCEL.set(Some(cancel));
+    Python::attach(|py| py.detach(work))
 }
 
 fn is_cancelled() -> bool {
@@ -249,7 +254,7 @@ fn wrong(name: &str, method: &str, did: &str, value: &Bound<'_, PyAny>, expected
 }
 
 /// A number of seconds that is neither negative nor too long.
-fn span(value: &Bound<'_, PyAny>) -> Option<Micros> {
+pub fn span(value: &Bound<'_, PyAny>) -> Option<Micros> {
     let seconds = value.extract::<f64>().ok().filter(|seconds| (0.0..=MOST_SECONDS).contains(seconds))?;
     Some(Duration::from_secs_f64(seconds).into())
 }

@@ -5,6 +5,7 @@ mod emulation;
 mod groups;
 mod observing;
 mod secured;
+mod substitutes;
 
 use conche_lab::campaign::Replication;
 use conche_lab::experiment::Experiment;
