@@ -134,6 +134,10 @@ enum Command {
     /// Run programs over a scenario's network, in real time.
     #[cfg(unix)]
     Emulate(emulate::Args),
+    /// Run a program in namespaces, for `emulate`.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    EmulateNode(emulate::node::Args),
     /// Compare controllers over all cells of papers and scenarios, ranked by regret.
     Compare(compare::Args),
     /// List the runs of a command, as for a cluster.
@@ -201,6 +205,8 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Run(args) => run::run(args, global),
         #[cfg(unix)]
         Command::Emulate(args) => emulate::run(&args, global),
+        #[cfg(target_os = "linux")]
+        Command::EmulateNode(args) => emulate::node::run(&args),
         Command::Compare(args) => compare::run(args, global),
         Command::Plan(args) => plan::run(args, global),
         Command::Merge(args) => merge::run(args, global),

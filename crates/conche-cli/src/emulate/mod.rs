@@ -6,6 +6,10 @@
 mod clock;
 mod gate;
 mod links;
+#[cfg(target_os = "linux")]
+pub mod node;
+#[cfg(target_os = "linux")]
+mod packets;
 mod processes;
 mod program;
 mod report;
@@ -61,6 +65,9 @@ pub struct Args {
     /// Port of the addresses for external clients; by default a free one.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
+    /// Way of the programs into the network.
+    #[arg(long, value_enum, default_value = "udp")]
+    gate: GateKind,
     /// Seed of all random numbers of the network.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -78,11 +85,26 @@ pub struct Args {
     pcapng: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum GateKind {
+    /// UDP sockets on loopback.
+    Udp,
+    /// A network namespace for each program, with addresses and names of the nodes (Linux).
+    ///
+    /// UDP, TCP and ICMP pass. {server} is the address of the server's node, and its name is a
+    /// host name, as in coap://server/ or client.3.
+    #[cfg(target_os = "linux")]
+    Namespaces,
+}
+
 /// Wakes the main thread.
 #[derive(Debug)]
 enum Input {
     Datagram(Entering),
     Ended(Ended),
+    /// From a program in namespaces.
+    #[cfg(target_os = "linux")]
+    Node(packets::FromNode),
     /// Ctrl-C or SIGTERM.
     Stop,
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,9 +29,10 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Runs `$0` once a line arrives. Without one, the command that started it has ended.
 const HELD_BACK: &str = r#"read -r go && exec /bin/sh -c "$0" </dev/null"#;
 
-/// Each line lists the live groups.
-const WATCHDOG: &str =
-    r#"while read -r line; do live=$line; done; for group in $live; do kill -s KILL -- "-$group"; done"#;
+/// Each line lists the live groups. Also removes the directory `$0`, if there is one.
+const WATCHDOG: &str = r#"while read -r line; do live=$line; done
+for group in $live; do kill -s KILL -- "-$group"; done
+test -z "$0" || rm -rf -- "$0""#;
 
 /// A program that ended.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +67,9 @@ pub struct Output {
 }
 
 impl Processes {
-    pub fn new(runtime: Handle, inputs: Sender<Input>, output: Output) -> io::Result<Self> {
-        let watchdog = {
-            let _inside = runtime.enter();
-            Arc::new(Watchdog::start()?)
-        };
+    /// `directory` is removed when this process has ended.
+    pub fn new(runtime: Handle, inputs: Sender<Input>, output: Output, directory: Option<&Path>) -> io::Result<Self> {
+        let watchdog = Arc::new(Watchdog::start(directory)?);
         Ok(Self { runtime, inputs, output, watchdog, phases: Vec::new() })
     }
 
@@ -180,10 +180,10 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    fn start() -> io::Result<Self> {
+    fn start(directory: Option<&Path>) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
         let mut shell = std::process::Command::new("/bin/sh");
-        shell.args(["-c", WATCHDOG]).process_group(0);
+        shell.args(["-c", WATCHDOG]).arg(directory.unwrap_or(Path::new(""))).process_group(0);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let stdin = child.stdin.take().ok_or_else(|| io::Error::other("it has no standard input"))?;
         Ok(Self { live: Mutex::new((BTreeSet::new(), stdin)) })

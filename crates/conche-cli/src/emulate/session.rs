@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter};
 use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant as WallInstant};
 use anyhow::Context;
 use conche_lab::campaign::Replication;
 use conche_lab::scenario::{Cell, ScenarioError};
-use conche_lab::trial::{Emulation, SharedObserver};
+use conche_lab::trial::{ArrivedAtProgram, Emulation, SharedObserver};
 use conche_netsim::pcapng::{Capture, PcapNg};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Instant, NodeId};
@@ -23,10 +24,12 @@ use tokio::runtime::Handle;
 use super::clock::Clock;
 use super::gate::{self, DoorFull, Entering, Gate};
 use super::links::LinkMeter;
+#[cfg(target_os = "linux")]
+use super::packets::{self, FromNode, PacketGate};
 use super::processes::{Ended, Output, Processes};
 use super::program::{Assignment, Program, expanded};
 use super::report::{End, ProgramRow, Report, traffic_rows};
-use super::{Args, CaptureFile, Input};
+use super::{Args, CaptureFile, GateKind, Input};
 use crate::Global;
 use crate::error::{Interrupted, UsageError};
 use crate::json;
@@ -64,10 +67,13 @@ pub struct Plan<'a> {
 
 /// A command on a node.
 struct Command {
+    node: NodeId,
     name: String,
     text: String,
     /// Where it should listen, if it is a server.
     listens: Option<SocketAddr>,
+    /// It listens, in its namespace.
+    is_ready: bool,
     /// Its process, once started.
     process: Option<usize>,
     status: Option<u8>,
@@ -79,6 +85,8 @@ struct Session<'a> {
     plan: &'a Plan<'a>,
     emulation: Emulation<'a>,
     gate: Gate,
+    #[cfg(target_os = "linux")]
+    packets: Option<PacketGate>,
     commands: Vec<Command>,
     inputs: Receiver<Input>,
     bar: ProgressBar,
@@ -117,10 +125,27 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let emulation = emulation.map_err(|error| UsageError::of(plan.cell.locate(ScenarioError::from(error))))?;
     unwritable.map_or(Ok(()), Err).context("the capture cannot be written")?;
     let gate = Gate::new(handle.clone(), sender.clone());
-    let mut session = Session { plan, emulation, gate, commands: Vec::new(), inputs, bar: ProgressBar::hidden() };
+    #[cfg(target_os = "linux")]
+    let packets = (plan.args.gate == GateKind::Namespaces).then(|| {
+        let names = emulation.all_nodes().map(|node| (node, shown(emulation.name(node)).0));
+        PacketGate::new(&handle, sender.clone(), names)
+    });
+    #[cfg(target_os = "linux")]
+    let packets = packets.transpose()?;
+    let mut session = Session {
+        plan,
+        emulation,
+        gate,
+        #[cfg(target_os = "linux")]
+        packets,
+        commands: Vec::new(),
+        inputs,
+        bar: ProgressBar::hidden(),
+    };
     session.open_gate()?;
     let (clock, end) = session.run(handle, sender)?;
-    let Session { emulation, commands, gate, .. } = session;
+    let undelivered = session.undelivered();
+    let Session { emulation, commands, .. } = session;
     let elapsed = emulation.now() - Instant::ZERO;
     let traffic = traffic_rows(&plan.cell.scenario, &emulation.into_record());
     let capture = capture.borrow_mut().take();
@@ -134,7 +159,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
         end,
         is_valid: clock.check(plan.args.max_lateness).is_ok(),
         lateness: clock.lateness(plan.args.max_lateness),
-        undelivered: gate.undelivered,
+        undelivered,
         links: meter.borrow().as_ref().map(LinkMeter::rows).unwrap_or_default(),
         traffic,
         programs: commands.iter().map(|of| ProgramRow { node: of.name.clone(), status: of.status }).collect(),
@@ -163,10 +188,17 @@ impl Session<'_> {
         for assignment in &self.plan.assignments {
             let nodes = self.emulation.nodes("--node", &assignment.nodes).map_err(UsageError::of)?;
             programs.extend(nodes.into_iter().map(|node| (node, assignment)));
+            if self.plan.args.gate != GateKind::Udp && !matches!(assignment.program, Program::Command(_)) {
+                let nodes = &assignment.nodes;
+                let problem =
+                    format!("--node {nodes}=…: a program that already runs is in no namespace; use --gate udp");
+                return Err(UsageError(problem).into());
+            }
         }
         for (node, Assignment { program, .. }) in programs.iter().filter(|(_, of)| of.program.is_server()) {
             let address = match program {
                 Program::Listening(address) => *address,
+                _ if self.address(*node).is_some() => self.address(*node).context("a node in namespaces")?,
                 // The program binds it next.
                 _ => gate::bind(*node, 0).and_then(|socket| socket.local_addr()).context("loopback cannot be bound")?,
             };
@@ -182,7 +214,17 @@ impl Session<'_> {
                 server => self.door(*node, index, server, &mut doors),
             });
             let text = text.map_err(|UsageError(problem)| UsageError(format!("the program of {name}: {problem}")))?;
-            self.commands.push(Command { name, text, listens, process: None, status: None, is_done: false });
+            let text = self.in_namespaces(*node, listens.is_some(), text);
+            self.commands.push(Command {
+                node: *node,
+                name,
+                text,
+                listens,
+                is_ready: false,
+                process: None,
+                status: None,
+                is_done: false,
+            });
         }
         for assignment in self.plan.assignments.iter().filter(|of| of.program == Program::External) {
             let nodes: Vec<NodeId> =
@@ -216,6 +258,9 @@ impl Session<'_> {
         }
         if to == node || !self.emulation.are_connected(node, to) {
             return Err(UsageError(format!("{{{server}}}: no path leads to {name} and back")));
+        }
+        if let Some(address) = self.address(to) {
+            return Ok(address);
         }
         let address = self.gate.open(&[node], to, 0);
         let address =
@@ -256,7 +301,8 @@ impl Session<'_> {
         let limit = self.emulation.limit();
         self.bar = ProgressBar::with_draw_target(u64::try_from(limit.as_millis()).ok(), ProgressDrawTarget::hidden());
         let output = Output { to_stderr: self.plan.global.json, bar: self.bar.clone() };
-        let mut processes = Processes::new(handle, sender, output).context("no shell can be started")?;
+        let mut processes =
+            Processes::new(handle, sender, output, self.directory()).context("no shell can be started")?;
         let start = |processes: &mut Processes, command: &mut Command| {
             let number = processes.start(&command.name, &command.text);
             command.process =
@@ -300,10 +346,10 @@ impl Session<'_> {
     /// Waits until the server programs listen.
     fn await_servers(&mut self) -> anyhow::Result<Option<End>> {
         let deadline = WallInstant::now() + START;
-        let awaited: Vec<(String, SocketAddr)> =
-            self.commands.iter().filter_map(|of| Some((of.name.clone(), of.listens?))).collect();
-        for (name, address) in awaited {
-            while !is_listening(address).with_context(|| format!("{address} cannot be sent to"))? {
+        let awaited: Vec<(NodeId, String, SocketAddr)> =
+            self.commands.iter().filter_map(|of| Some((of.node, of.name.clone(), of.listens?))).collect();
+        for (node, name, address) in awaited {
+            while !self.is_ready(node, address).with_context(|| format!("{address} cannot be sent to"))? {
                 while let Ok(input) = self.inputs.try_recv() {
                     match input {
                         Input::Stop => return Ok(Some(End::Interrupted)),
@@ -315,6 +361,12 @@ impl Session<'_> {
                                     .context(format!("it was to listen at {address}")));
                             }
                         }
+                        #[cfg(target_os = "linux")]
+                        Input::Node(FromNode::Ready(node)) => {
+                            self.commands.iter_mut().filter(|of| of.node == node).for_each(|of| of.is_ready = true);
+                        }
+                        #[cfg(target_os = "linux")]
+                        Input::Node(FromNode::Packet { .. }) => {}
                         Input::Datagram(_) => {}
                     }
                 }
@@ -325,6 +377,17 @@ impl Session<'_> {
             }
         }
         Ok(None)
+    }
+
+    fn is_ready(&self, node: NodeId, address: SocketAddr) -> io::Result<bool> {
+        if self.address(node).is_none() {
+            return is_listening(address);
+        }
+        let is_ready = self.commands.iter().any(|of| of.node == node && of.is_ready);
+        if !is_ready {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(is_ready)
     }
 
     fn run_until_end(&mut self, mut clock: Clock) -> anyhow::Result<(Clock, End)> {
@@ -348,6 +411,8 @@ impl Session<'_> {
             while let Some(one) = input {
                 match one {
                     Input::Datagram(entering) => self.enter(&mut clock, entering)?,
+                    #[cfg(target_os = "linux")]
+                    Input::Node(input) => self.enter_packet(&mut clock, input)?,
                     Input::Stop => return Ok((clock, End::Interrupted)),
                     Input::Ended(ended) => {
                         if let Some(of) = self.note_end(ended) {
@@ -373,6 +438,73 @@ impl Session<'_> {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    fn undelivered(&self) -> u64 {
+        self.packets.as_ref().map_or(self.gate.undelivered, |packets| packets.undelivered)
+    }
+
+    /// Returns the directory of the namespaces.
+    #[cfg(target_os = "linux")]
+    fn directory(&self) -> Option<&Path> {
+        self.packets.as_ref().map(PacketGate::directory)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn undelivered(&self) -> u64 {
+        self.gate.undelivered
+    }
+
+    /// Returns a node's address, if programs are in namespaces.
+    #[cfg(target_os = "linux")]
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        self.packets.as_ref().map(|_| (packets::addresses(node).0, packets::PORT).into())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn address(&self, _: NodeId) -> Option<SocketAddr> {
+        None
+    }
+
+    #[cfg(target_os = "linux")]
+    fn in_namespaces(&self, node: NodeId, is_server: bool, command: String) -> String {
+        match &self.packets {
+            Some(packets) => packets.command(node, is_server, &command),
+            None => command,
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn in_namespaces(&self, _: NodeId, _: bool, command: String) -> String {
+        command
+    }
+
+    /// Sends a packet of a program in namespaces at the time of its arrival.
+    #[cfg(target_os = "linux")]
+    fn enter_packet(&mut self, clock: &mut Clock, input: FromNode) -> anyhow::Result<()> {
+        if let FromNode::Packet { at, from, packet } = input {
+            let at = clock.at(at);
+            self.advance(clock, at)?;
+            clock.happens(at);
+            if let Some(packets) = &mut self.packets {
+                packets.enter(&mut self.emulation, from, packet)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_out(&mut self, arrived: &ArrivedAtProgram) {
+        #[cfg(target_os = "linux")]
+        if let Some(packets) = &mut self.packets {
+            return packets.leave(arrived);
+        }
+        self.gate.leave(arrived.from, arrived.to, &arrived.bytes);
+    }
+
     fn note_end(&mut self, Ended { number, status }: Ended) -> Option<&mut Command> {
         let command = self.commands.iter_mut().find(|of| of.process == Some(number))?;
         command.status = Some(status);
@@ -386,7 +518,9 @@ impl Session<'_> {
         self.advance(clock, at)?;
         clock.happens(at);
         match self.gate.enter(entrance, source) {
-            Ok((from, to)) => self.emulation.send(from, to, &bytes)?,
+            Ok((from, to)) => {
+                self.emulation.send(from, to, &bytes)?;
+            }
             Err(DoorFull { server, nodes, source, is_new: true }) => show::note(format_args!(
                 "{source} sends to {}, but each of its {nodes} nodes has another address already; make the group \
                  larger, as by --set nodes.NAME.count={}",
@@ -404,7 +538,7 @@ impl Session<'_> {
             clock.happens(due);
             self.emulation.advance_to(due)?;
             while let Some(arrived) = self.emulation.take_arrived() {
-                self.gate.leave(arrived.from, arrived.to, &arrived.bytes);
+                self.hand_out(&arrived);
             }
         }
         self.emulation.advance_to(until)?;

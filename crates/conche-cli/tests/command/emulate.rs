@@ -246,3 +246,46 @@ fn no_program_remains_after_any_signal() {
         }
     }
 }
+
+/// Runs programs in namespaces; `None` where the system allows none, unless
+/// `CONCHE_REQUIRE_TOOLS` is set.
+#[cfg(target_os = "linux")]
+fn emulate_in_namespaces(nodes: &[&str]) -> Option<Ended> {
+    let arguments = nodes.iter().flat_map(|node| ["--node", node]);
+    let ended = emulate(SMALL, &["--gate", "namespaces", "--json"].into_iter().chain(arguments).collect::<Vec<_>>());
+    if ended.status == Some(2) && ended.stderr.contains("use --gate udp, which needs no privileges") {
+        assert!(std::env::var_os("CONCHE_REQUIRE_TOOLS").is_none(), "{ended:?}");
+        eprintln!("skipped: {}", ended.stderr);
+        return None;
+    }
+    Some(ended)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn programs_in_namespaces_have_addresses_and_names() {
+    let client = format!(
+        "client={CONCHE} get -q coap://{{server}}/; echo; {CONCHE} get -q 'coap://[fd00::4]/'; echo; {CONCHE} get -q \
+         coap://server/; echo"
+    );
+    let Some(ended) = emulate_in_namespaces(&[&client]) else { return };
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let report = report(&ended);
+    assert_eq!((&report["end"], &report["undelivered"]), (&"programs".into(), &0.into()), "{report}");
+    assert_eq!(ended.stderr.matches(" | ...").count(), 6, "{ended:?}");
+    // Three requests of each client pass 40 ms of links.
+    let path = row(&report, "client to server");
+    assert!(path["sent"].as_u64() >= Some(6) && path["delay_p50_ms"].as_f64() > Some(39.9), "{report}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn servers_in_namespaces_are_awaited_and_failures_reported() {
+    let server = format!("server={CONCHE} serve --demo --bind {{bind}}");
+    let client = format!("client[1]={CONCHE} get -q coap://server/test && exit 23");
+    let Some(ended) = emulate_in_namespaces(&[&server, &client]) else { return };
+    assert_eq!(ended.status, Some(23), "{ended:?}");
+    assert!(ended.stderr.contains("client.1 | hello"), "{ended:?}");
+    let ended = emulate(SMALL, &["--gate", "namespaces", "--node", "client=external"]);
+    assert!(ended.status == Some(2) && ended.stderr.contains("use --gate udp"), "{ended:?}");
+}

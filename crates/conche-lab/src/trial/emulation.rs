@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::wired::Topology;
-use conche_netsim::{Instant, NodeId};
+use conche_netsim::{Instant, NodeId, PacketId};
 
 use super::error::TrialError;
 use super::network::Network;
@@ -79,13 +79,12 @@ impl<'a> Emulation<'a> {
         self.trial.advance_to(at)
     }
 
-    /// Sends a datagram of a program at the current time.
+    /// Sends a datagram of a program at the current time, and returns its number.
     ///
     /// # Errors
     /// If the network has no such node.
-    pub fn send(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Result<(), TrialError> {
-        self.trial.simulation.send(from, to, bytes)?;
-        Ok(())
+    pub fn send(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Result<PacketId, TrialError> {
+        Ok(self.trial.simulation.send(from, to, bytes)?)
     }
 
     /// Takes the first datagram that has arrived for a program.
@@ -100,6 +99,11 @@ impl<'a> Emulation<'a> {
     pub fn nodes(&self, place: impl fmt::Display, reference: &str) -> Result<Vec<NodeId>, ScenarioError> {
         self.scenario.selected(place, reference)?;
         Ok(self.network.nodes(reference))
+    }
+
+    /// Returns all nodes.
+    pub fn all_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.network.topology.nodes().map(|(node, _)| node)
     }
 
     /// Returns a node's name, such as `client[3]`.

@@ -11,6 +11,7 @@ mod run;
 mod series;
 mod transfers;
 
+pub use crate::workload::ArrivedAtProgram;
 pub use emulation::Emulation;
 pub use error::TrialError;
 pub use observers::{Drops, StandingQueue};

@@ -5,13 +5,15 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use conche_netsim::host::{Host, Port, Received};
-use conche_netsim::{Instant, NodeId};
+use conche_netsim::{Instant, NodeId, PacketId};
 
 use super::application::Timer;
 
 /// A datagram that arrived at the node of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrivedAtProgram {
+    /// Number of the packet, as [`Simulation::send`](conche_netsim::Simulation::send) returns it.
+    pub id: PacketId,
     /// Arrival time.
     pub at: Instant,
     /// The sender.
@@ -44,8 +46,13 @@ impl Host for Program {
     fn start(&mut self, _: &mut Port<'_, Timer>) {}
 
     fn receive(&mut self, port: &mut Port<'_, Timer>, packet: Received<'_>) {
-        let arrived =
-            ArrivedAtProgram { at: port.now(), from: packet.meta.from, to: port.node(), bytes: packet.bytes.to_vec() };
+        let arrived = ArrivedAtProgram {
+            id: packet.meta.id,
+            at: port.now(),
+            from: packet.meta.from,
+            to: port.node(),
+            bytes: packet.bytes.to_vec(),
+        };
         self.0.borrow_mut().push_back(arrived);
     }
 
