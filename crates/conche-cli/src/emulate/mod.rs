@@ -46,8 +46,9 @@ Examples:
   conche emulate star --node 'sensor[0]=./my-sensor {coordinator}'   one program among simulated sensors
   conche emulate lossy-lan --node client=external --port 5683   programs that run already
 
-Placeholders in a command: {index}, the number of its node; {bind}, the address for a server to listen at; {NODES}, the
-address of a server's node; {NODES.host} and {NODES.port}, its parts; {{, a brace.";
+Placeholders in a command: {index}, the number of its node; {bind}, the address for a server to
+listen at; {NODES}, the address of a server's node; {NODES.host} and {NODES.port}, its parts; {{, a
+brace.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -55,18 +56,18 @@ pub struct Args {
     /// Scenario file, or a network of `conche compare networks`.
     #[arg(value_name = "SCENARIO.toml|NETWORK")]
     file: PathBuf,
-    /// Program on each of these nodes: a command, `external` for clients that run already, or the
-    /// address of a server that runs already; repeatable.
+    /// Program on each of these nodes; repeatable.
     ///
-    /// Nodes are a group such as client, or client[3] or client[0..5]. Replaces a `program` of the
-    /// scenario. A command with {bind} is a server, any other one a client.
+    /// A command, `external` for clients that already run, or the address of a server that already
+    /// runs. Nodes are a group such as client, or client[3] or client[0..5]. Replaces a `program` of
+    /// the scenario. A command with {bind} is a server, any other one a client.
     #[arg(long = "node", value_name = "NODES=PROGRAM")]
     nodes: Vec<Assignment>,
     /// Port of the addresses for external clients; by default a free one.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Way of the programs into the network.
-    #[arg(long, value_enum, default_value = "udp")]
+    /// Way of programs into the network.
+    #[arg(long, value_enum, default_value = "udp", hide_default_value = true)]
     gate: GateKind,
     /// Seed of all random numbers of the network.
     #[arg(long, value_name = "N")]
@@ -77,7 +78,9 @@ pub struct Args {
     /// Select a cell of the sweep, as in clients=50; by default the first.
     #[arg(long, value_name = "AXIS=LABEL", value_parser = labels)]
     only: Vec<(String, Vec<String>)>,
-    /// The run is invalid if 1 % of the events happen later than this.
+    /// Maximum lateness of 99 % of the events.
+    ///
+    /// Beyond it, the run is invalid, and the exit status is 7.
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = parse_time)]
     max_lateness: Duration,
     /// Also write the packets in the network to FILE, for Wireshark.
@@ -87,7 +90,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum GateKind {
-    /// UDP sockets on loopback.
+    /// UDP sockets on loopback; the default.
     Udp,
     /// A network namespace for each program, with addresses and names of the nodes (Linux).
     ///

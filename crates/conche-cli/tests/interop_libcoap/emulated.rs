@@ -40,7 +40,9 @@ fn emulate(nodes: &[String]) -> (Ended, serde_json::Value) {
     fs::write(&file, SCENARIO).expect("it can be written");
     let mut command = conche();
     command.arg("emulate").arg(file).args(["--json", "--max-lateness", "1h"]);
-    nodes.iter().for_each(|node| drop(command.args(["--node", node])));
+    for node in nodes {
+        command.args(["--node", node]);
+    }
     let ended = run(&mut command);
     assert_eq!(ended.status, Some(0), "{WITHOUT_TOOLS}; {ended:?}");
     let report = serde_json::from_str(&ended.stdout).expect("an object");
