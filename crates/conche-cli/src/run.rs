@@ -59,7 +59,8 @@ pub fn read(file: &Path, options: &Options, controllers: &Controllers) -> anyhow
     read_and(file, controllers, |experiment| options.check(experiment))
 }
 
-/// Reads a scenario or network, whose cells may need programs.
+/// Reads a scenario or network. Its cells may need programs.
+#[cfg(unix)]
 pub fn read_unchecked(file: &Path, controllers: &Controllers) -> anyhow::Result<Experiment> {
     match file.to_str().and_then(Network::by_name).filter(|_| !file.exists()) {
         Some(network) => Ok(network.experiment(controllers)),

@@ -55,7 +55,7 @@ pub struct PacketGate {
     nodes: Arc<Mutex<HashMap<NodeId, UnboundedSender<Vec<u8>>>>>,
     /// IP packets to other programs, by number.
     under_way: BTreeMap<PacketId, Vec<u8>>,
-    /// Where a simulated node's answers go, by node of the program and of the peer.
+    /// Destinations of a simulated node's answers, by node of the program and of the peer.
     answered: HashMap<(NodeId, NodeId), Endpoints>,
     pub undelivered: u64,
 }
@@ -133,8 +133,9 @@ impl PacketGate {
     /// Returns the command that runs a program in namespaces.
     pub fn command(&self, node: NodeId, is_server: bool, command: &str) -> String {
         let ready = if is_server { "--server " } else { "" };
-        let (program, directory) = (quoted(&self.program), quoted(self.directory.path()));
-        let command = format!("'{}'", command.replace('\'', r"'\''"));
+        let [program, directory] =
+            [self.program.as_path(), self.directory()].map(|path| quoted(&path.to_string_lossy()));
+        let command = quoted(command);
         format!("exec {UNSHARE} -- {program} emulate-node {ready}{} {directory} {command}", node.index())
     }
 
@@ -163,7 +164,7 @@ impl PacketGate {
         Ok(())
     }
 
-    /// Hands out what has arrived for the program on a node.
+    /// Hands out a datagram that has arrived for the program on a node.
     pub fn leave(&mut self, arrived: &ArrivedAtProgram) {
         let packet = match self.under_way.get(&arrived.id) {
             Some(packet) => Some(packet.clone()),
@@ -244,8 +245,9 @@ fn is_address(node: NodeId, address: IpAddr) -> bool {
     address == v4 || address == v6
 }
 
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+/// Returns a word for the shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn check_namespaces() -> Result<(), UsageError> {
@@ -260,4 +262,41 @@ fn check_namespaces() -> Result<(), UsageError> {
     }
     let tun = fs::File::options().read(true).write(true).open("/dev/net/tun");
     tun.map(drop).map_err(|error| UsageError(format!("/dev/net/tun cannot be opened: {error}; {other}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: [u8; 4] = [10, 0, 0, 1];
+    const TWO: [u8; 4] = [10, 0, 0, 2];
+
+    fn packet(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut packet = Vec::new();
+        write(&mut packet);
+        packet
+    }
+
+    #[test]
+    fn a_datagram_has_its_ends_ports_and_payload() {
+        let builder = PacketBuilder::ipv4(ONE, TWO, HOP_LIMIT).udp(40_000, PORT);
+        let udp = packet(|packet| builder.write(packet, b"payload").expect("memory"));
+        assert_eq!(ends(&udp), Some((IpAddr::from(ONE), IpAddr::from(TWO))));
+        assert_eq!(datagram(&udp), Some((40_000, PORT, &b"payload"[..])));
+        assert_eq!((inner(&udp), framed(&udp).len()), (&b"payload"[..], 2 + 28 + 7));
+    }
+
+    #[test]
+    fn another_packet_has_ends_and_no_ports() {
+        let builder = PacketBuilder::ipv4(ONE, TWO, HOP_LIMIT).tcp(40_000, 80, 1, 1000);
+        let tcp = packet(|packet| builder.write(packet, b"").expect("memory"));
+        assert_eq!((ends(&tcp).is_some(), datagram(&tcp)), (true, None));
+        assert_eq!(inner(&tcp).len(), 12, "a TCP header of 20 B is 12 B longer than that of UDP");
+        assert_eq!((ends(b""), ends(b"no packet"), inner(b"short")), (None, None, &b""[..]));
+    }
+
+    #[test]
+    fn words_of_the_shell_are_quoted() {
+        assert_eq!(quoted("/tmp/it's"), r"'/tmp/it'\''s'");
+    }
 }
