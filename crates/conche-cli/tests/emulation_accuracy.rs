@@ -55,6 +55,7 @@ const CASES: [Case; 3] = [
             ("endpoint.token_length", "8"),
             ("traffic.gets.exchanges", "1000000"),
             ("traffic.gets.count", "opened"),
+            ("links.uplink.wire.loss", "5%"),
             ("sweep.buffer.points", "[{ name = \"300\", value = \"300B\" }]"),
             ("sweep.clients.values", "[20]"),
         ],

@@ -109,10 +109,15 @@ pub enum TrialError {
     TwoControllers,
     /// A request is too small for the path of a further resource of its server.
     #[error(
-        "its requests have a Uri-Path, for `path` or as their server answers other traffic differently; leave \
-         `request` out, or make it at least 4 bytes longer than header, token and path"
+        "its server answers other traffic differently, so its requests have a Uri-Path; leave `request` out, \
+         or make it at least 4 bytes longer than header and token"
     )]
     NoRoomForPath,
+    /// A request is too small for its own path.
+    #[error(
+        "its `path` makes requests longer; leave `request` out, or make it 2 bytes longer than header, token and path"
+    )]
+    NoRoomForOwnPath,
     /// A traffic has a path, and its server numbers the resources.
     #[error("its server answers other traffic differently, by the path of requests; leave `path` out")]
     PathOfResource,

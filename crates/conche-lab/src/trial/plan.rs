@@ -255,7 +255,10 @@ impl<'a> Plan<'a> {
             return Ok(body.build().expect("a payload and short segments"));
         }
         let body = request_body(traffic.request.map(bytes), token_length, &path);
-        body.ok_or(TrialError::NoRoomForPath)
+        body.ok_or(match traffic.path {
+            Some(_) => TrialError::NoRoomForOwnPath,
+            None => TrialError::NoRoomForPath,
+        })
     }
 
     pub(super) fn body(&self, size: Option<Size>) -> Body {

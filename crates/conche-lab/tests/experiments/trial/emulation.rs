@@ -230,4 +230,7 @@ fn requests_with_a_path_are_longer_and_answered_like_those_of_the_root() {
     };
     assert!(problem("/a").contains("`/a` is no path of segments of 1 to 255 bytes"));
     assert!(problem("").contains("write it as in \"sensors/1\""));
+    let text = NETWORK.replace("response = \"60B\"", "path = \"sensors\"\nrequest = \"10B\"");
+    let problem = super::record(&text).expect_err("it is refused");
+    assert!(problem.starts_with("traffic.polls: its `path` makes requests longer"), "{problem}");
 }
