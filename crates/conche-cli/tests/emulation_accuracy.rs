@@ -2,8 +2,8 @@
 //! in one, and simulated endpoints in the other.
 //!
 //! Medians of exchange durations agree within 5 %, and losses within 10 %, plus the error of a
-//! sample as long as the emulation. It takes minutes of real time, on a machine with nothing else to
-//! do: `cargo test --release -p conche-cli --test emulation_accuracy -- --ignored --nocapture`.
+//! sample as long as the emulation. It takes minutes of real time, and an idle machine or real-time
+//! priority: `cargo test -p conche-cli --test emulation_accuracy -- --ignored --nocapture`.
 
 #![cfg(unix)]
 #![allow(missing_docs, reason = "a test")]
