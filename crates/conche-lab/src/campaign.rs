@@ -17,7 +17,6 @@ use std::time::Duration;
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_results::{CellHash, Origin, Run, RunId};
 pub use conche_results::{CellId, Failure, Kept, RunTables, Sample, Store};
-use cpu_time::ThreadTime;
 use rand_core::RngCore;
 use rayon::iter::{ParallelBridge, ParallelIterator};
 
@@ -48,6 +47,7 @@ pub struct RunOptions<'a> {
 
 /// Prepares a worker thread, such as for another language, and runs its work.
 #[derive(Clone)]
+#[cfg_attr(target_family = "wasm", expect(dead_code, reason = "it has no worker threads"))]
 pub struct Enter(Arc<dyn Fn(Work) + Send + Sync>);
 
 /// All work of a thread.
@@ -339,7 +339,7 @@ pub fn run<C: RunnableCell>(
     let one = |planned: PlannedRun| {
         let PlannedRun { id, cell, work, .. } = planned;
         let cell = &cells[cell];
-        let began = ThreadTime::now();
+        let began = thread_time();
         let reused = options.store.and_then(|store| store.taken(id, |samples| cell.restore(samples)));
         let is_reused = reused.is_some();
         let ran = match (reused, &only_stored) {
@@ -347,7 +347,7 @@ pub fn run<C: RunnableCell>(
             (None, Some(failures)) => Err(RunError::NotStored(failures.get(&id).cloned())),
             (None, None) => run_once(cell, origin, planned, options.store),
         };
-        let cpu = began.elapsed();
+        let cpu = thread_time().saturating_sub(began);
         // Another thread's panic has already ended the experiment.
         let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (progress, Completion { reused, cost, .. }) = &mut *tally;
@@ -363,9 +363,9 @@ pub fn run<C: RunnableCell>(
         watch(*progress);
         (planned, ran)
     };
-    let threads = threads(options, runs.len())?;
+    let count = runs.len();
     let begun = runs.into_iter().take_while(|_| !options.is_cancelled());
-    let mut all: Vec<_> = threads.install(|| begun.par_bridge().map(one).collect());
+    let mut all: Vec<_> = on_threads(options, count, || begun.par_bridge().map(one).collect())?;
     if options.is_cancelled() {
         return Err(ExperimentError::Cancelled);
     }
@@ -416,8 +416,13 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("it does not say why")
 }
 
-/// Starts the threads for this number of tasks.
-pub(crate) fn threads(options: RunOptions<'_>, tasks: usize) -> Result<rayon::ThreadPool, ExperimentError> {
+/// Does the work, which has this number of tasks, on the threads of the options.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn on_threads<T: Send>(
+    options: RunOptions<'_>,
+    tasks: usize,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, ExperimentError> {
     let jobs = options.jobs.map_or(0, |jobs| jobs.get().min(tasks.max(1)));
     let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs);
     let built = match options.enter {
@@ -430,7 +435,21 @@ pub(crate) fn threads(options: RunOptions<'_>, tasks: usize) -> Result<rayon::Th
             threads.spawn_handler(start).build()
         }
     };
-    built.map_err(|error| ExperimentError::Threads(error.to_string()))
+    Ok(built.map_err(|error| ExperimentError::Threads(error.to_string()))?.install(work))
+}
+
+/// Does the work on the calling thread, which is rayon's only one.
+#[cfg(target_family = "wasm")]
+pub(crate) fn on_threads<T>(_: RunOptions<'_>, _: usize, work: impl FnOnce() -> T) -> Result<T, ExperimentError> {
+    Ok(work())
+}
+
+/// Returns the CPU time of this thread; 0 on WebAssembly, which has no such clock.
+fn thread_time() -> Duration {
+    #[cfg(not(target_family = "wasm"))]
+    return cpu_time::ThreadTime::now().as_duration();
+    #[cfg(target_family = "wasm")]
+    return Duration::ZERO;
 }
 
 /// Returns the seeds of replications 0, 1, ….

@@ -270,7 +270,7 @@ impl Experiment {
         let all = Cells { runs: &cells, outcomes: &outcomes, axes: &axes };
         let of_cell = |place: usize| values::of_cell(all, place, &self.published);
         let measure = || (0..cells.len()).into_par_iter().map(of_cell).collect::<Vec<_>>();
-        let measured = campaign::threads(options, cells.len())?.install(measure);
+        let measured = campaign::on_threads(options, cells.len(), measure)?;
         let series: Vec<Series> = measured.into_iter().flatten().collect();
         let claims = claims::judge_all(scenario, &series);
         // Schemes without a cell were deselected.
