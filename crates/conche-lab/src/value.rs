@@ -66,6 +66,17 @@ impl MeasuredValue {
         let published = self.published.filter(|value| value.abs() > f64::EPSILON)?;
         Some(100.0 * (self.measured - published) / published)
     }
+
+    /// Returns the value as its JSON line states it, with six decimals.
+    #[must_use]
+    pub fn rounded(&self) -> Self {
+        Self {
+            published: self.published.map(rounded),
+            measured: rounded(self.measured),
+            ci95: self.ci95.map(|Interval { low, high }| Interval { low: rounded(low), high: rounded(high) }),
+            ..self.clone()
+        }
+    }
 }
 
 /// Writes a JSON line per value, [`SCHEMA`] first.

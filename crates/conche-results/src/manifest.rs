@@ -202,31 +202,35 @@ impl Manifest {
         }
     }
 
-    pub(crate) fn end(&mut self) {
+    /// Creates the manifest of a campaign that begins now.
+    #[must_use]
+    pub fn new(program: Program, command: Vec<String>, threads: usize, origins: &[Origin]) -> Self {
+        Self {
+            schema: SCHEMA,
+            command,
+            program,
+            started: Some(in_utc(SystemTime::now())),
+            threads: Some(threads),
+            scenarios: origins.iter().map(Scenario::new).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Records the end of a scenario.
+    pub fn finish(&mut self, name: &str, finished: &Finished<'_>) {
+        let scenarios = self.scenarios.iter_mut();
+        scenarios.filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
+        self.failures.extend_from_slice(finished.failures);
+    }
+
+    /// Records the end of the campaign.
+    pub fn end(&mut self) {
         self.state = match (self.failures.is_empty(), &self.shard) {
             (false, _) => State::Failed,
             (true, Some(_)) => State::Partial,
             (true, None) => State::Complete,
         };
         self.finished = Some(in_utc(SystemTime::now()));
-    }
-
-    pub(crate) fn new(program: Program, command: Vec<String>, threads: usize, origins: &[Origin]) -> Self {
-        Self {
-            schema: SCHEMA,
-            state: State::Running,
-            command,
-            program,
-            started: Some(in_utc(SystemTime::now())),
-            finished: None,
-            threads: Some(threads),
-            effort: serde_json::Value::Null,
-            shard: None,
-            exchanges: false,
-            series: None,
-            scenarios: origins.iter().map(Scenario::new).collect(),
-            failures: Vec::new(),
-        }
     }
 }
 
@@ -246,7 +250,7 @@ impl Scenario {
         }
     }
 
-    pub(crate) fn finish(&mut self, finished: &Finished<'_>) {
+    fn finish(&mut self, finished: &Finished<'_>) {
         self.runs = Some(finished.runs);
         self.from_journal = Some(finished.from_journal);
         self.events = Some(finished.events);

@@ -321,9 +321,7 @@ impl Store {
     pub fn finish(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
         let mut done = self.lock();
         let Done { manifest, values, runs } = &mut *done;
-        let scenarios = manifest.scenarios.iter_mut();
-        scenarios.filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
-        manifest.failures.extend_from_slice(finished.failures);
+        manifest.finish(name, finished);
         if manifest.shard.is_some() {
             return manifest.write(&self.directory).map_err(|error| self.failed(error));
         }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use conche_netsim::wired::Topology;
-use conche_results::{Axis, CellId, Origin, fingerprint};
+use conche_results::{Axis, CellId, Kept, Origin, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, PlannedRun, Replication, RunOptions, RunnableCell, Watch};
@@ -22,7 +22,7 @@ use crate::stats::Interval;
 use crate::table::Table;
 use crate::trial::{self, Observing, RecordOptions, Routes, Trace};
 use crate::value::MeasuredValue;
-use cells::CellRuns;
+use cells::{CellRuns, Samples};
 pub use claims::{Compared, compared};
 pub(crate) use published::CLOSENESS_HEADER;
 pub use published::{Closeness, Provenance, WITHIN_PERCENT};
@@ -50,6 +50,17 @@ pub struct Measured {
     pub cells: Vec<CellComparison>,
     /// How the campaign ended.
     pub completion: Completion,
+}
+
+/// The samples of a run.
+#[derive(Clone, Debug)]
+pub struct RunSamples {
+    /// Cell.
+    pub cell: CellId,
+    /// Replication, from 0.
+    pub replication: u32,
+    /// Samples, with the values computed from them.
+    pub samples: Vec<Kept>,
 }
 
 impl Measured {
@@ -253,6 +264,34 @@ impl Experiment {
     /// # Errors
     /// If it cannot run.
     pub fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<Measured, ExperimentError> {
+        self.measure_and_keep(options, watch, |_, _| {})
+    }
+
+    /// Runs the experiment, and returns its samples, too, which a directory of results would keep.
+    ///
+    /// # Errors
+    /// If it cannot run.
+    pub fn measure_with_samples(
+        &self,
+        options: RunOptions<'_>,
+        watch: Watch<'_>,
+    ) -> Result<(Measured, Vec<RunSamples>), ExperimentError> {
+        let mut all = Vec::new();
+        let measured = self.measure_and_keep(options, watch, |cell, outcomes| {
+            for (replication, outcome) in (0..).zip(outcomes) {
+                let samples = outcome.as_ref().map(|outcome| cell.keep(outcome));
+                all.extend(samples.map(|samples| RunSamples { cell: cell.id(), replication, samples }));
+            }
+        })?;
+        Ok((measured, all))
+    }
+
+    fn measure_and_keep(
+        &self,
+        options: RunOptions<'_>,
+        watch: Watch<'_>,
+        mut keep: impl FnMut(&CellRuns, &[Option<Samples>]),
+    ) -> Result<Measured, ExperimentError> {
         let (scenario, cells, origin) = (self.scenario(), self.cells(), self.origin());
         let runs = campaign::plan(&cells, &origin);
         let (outcomes, completion) = campaign::run(&cells, &origin, &runs, options, watch)?;
@@ -262,6 +301,7 @@ impl Experiment {
             runs.try_for_each(|(cell, outcomes)| storage::add_values(&mut rows, cell, outcomes))?;
             store.add_runs(rows);
         }
+        cells.iter().zip(&outcomes).for_each(|(cell, outcomes)| keep(cell, outcomes));
         let or_nothing = |(cell, runs): (&CellRuns, Vec<Option<_>>)| {
             runs.into_iter().map(|outcome| outcome.unwrap_or_else(|| cell.nothing())).collect::<Vec<_>>()
         };

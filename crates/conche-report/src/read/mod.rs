@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use conche_lab::experiment::Experiment;
+use conche_lab::experiment::{Experiment, RunSamples};
 use conche_lab::papers;
 use conche_lab::scenario::{Controllers, FileError, Unit};
 use conche_lab::stats::Interval;
@@ -105,6 +105,18 @@ impl Results {
         runs::read(directory, &mut studies)?;
         let comparison = read_comparison(&directory.join(Row::FILE))?;
         Ok(Self { directory: directory.to_owned(), manifest, studies, comparison })
+    }
+
+    /// Creates the results of an experiment without a directory. The page equals the page of the
+    /// directory that [`Results::read`] reads; `experiment` is without the options it was run with.
+    #[must_use]
+    pub fn of(manifest: Manifest, experiment: Experiment, values: &[MeasuredValue], runs: &[RunSamples]) -> Self {
+        let about = manifest.scenarios.iter().find(|about| about.name == experiment.name());
+        let values = values.iter().map(MeasuredValue::rounded).collect();
+        let mut study = Study::new(about.cloned().unwrap_or_default(), Some(experiment), values);
+        runs::begin(&mut study);
+        runs.iter().for_each(|run| runs::add(&mut study, &run.cell, run.replication, &run.samples));
+        Self { directory: PathBuf::new(), manifest, studies: vec![study], comparison: Vec::new() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use conche_lab::campaign::seeds;
 use conche_lab::metrics::statistic::in_run;
 use conche_lab::scenario::{MAX_REPLICATIONS, Statistic};
-use conche_results::{Kept, Line, SCHEMA, Sample, Which};
+use conche_results::{CellId, Kept, Line, SCHEMA, Sample, Which};
 
 use super::{ReadError, lines, parsed, series};
 use crate::study::{CellTimeline, Study, label};
@@ -46,9 +46,7 @@ pub(super) fn read(directory: &Path, studies: &mut [Study]) -> Result<(), ReadEr
     if !file.exists() {
         return Ok(());
     }
-    for study in &mut *studies {
-        study.samples.column = sampled(study);
-    }
+    studies.iter_mut().for_each(begin);
     let mut known: HashMap<u64, Seeds> = HashMap::new();
     lines(file, |number, text| {
         let line: Line<'_> = parsed(file, number, text)?;
@@ -66,24 +64,7 @@ pub(super) fn read(directory: &Path, studies: &mut [Study]) -> Result<(), ReadEr
         if study.about.seed.is_some_and(|seed| expected(seed) != Some(line.seed)) {
             return Ok(());
         }
-        let cell = label(&line.cell);
-        for Kept { values, sample, .. } in line.outcome.iter() {
-            for made in values {
-                if !study.cells.contains_key(&made.row) {
-                    study.cells.insert(made.row.clone(), cell.clone());
-                }
-                if let Sample::Each(each, base) = sample
-                    && study.samples.column.as_deref() == Some(made.column.as_str())
-                {
-                    study.samples.add(&made.row, line.replication, each, *base);
-                }
-                let statistic = statistic(study, &made.column);
-                for (label, value) in in_run(statistic, sample) {
-                    study.runs.add(&made.row, made.column.replace("{}", label), line.replication, value);
-                }
-            }
-        }
-        study.kept.insert((line.cell.clone().into_owned(), line.replication));
+        add(study, &line.cell, line.replication, &line.outcome);
         if let Some(place) = line.series.as_deref().filter(|_| line.replication == 0) {
             // A later line of a run counts.
             study.series.retain(|known| known.cell != *line.cell);
@@ -104,6 +85,33 @@ pub(super) fn read(directory: &Path, studies: &mut [Study]) -> Result<(), ReadEr
         }
         Ok(())
     })
+}
+
+/// Selects the column whose samples are kept, before any is added.
+pub(super) fn begin(study: &mut Study) {
+    study.samples.column = sampled(study);
+}
+
+/// Adds the samples of a run.
+pub(super) fn add(study: &mut Study, cell: &CellId, replication: u32, samples: &[Kept]) {
+    let name = label(cell);
+    for Kept { values, sample, .. } in samples {
+        for made in values {
+            if !study.cells.contains_key(&made.row) {
+                study.cells.insert(made.row.clone(), name.clone());
+            }
+            if let Sample::Each(each, base) = sample
+                && study.samples.column.as_deref() == Some(made.column.as_str())
+            {
+                study.samples.add(&made.row, replication, each, *base);
+            }
+            let statistic = statistic(study, &made.column);
+            for (label, value) in in_run(statistic, sample) {
+                study.runs.add(&made.row, made.column.replace("{}", label), replication, value);
+            }
+        }
+    }
+    study.kept.insert((cell.clone(), replication));
 }
 
 fn statistic(study: &Study, column: &str) -> Statistic {
