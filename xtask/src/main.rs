@@ -1,11 +1,12 @@
 //! Project chores beyond plain cargo: `cargo xtask ci`, `tidy`, `compliance`, `interop`,
-//! `bench-peers`, `fuzz`, `papers`, `readme`.
+//! `bench-peers`, `fuzz`, `papers`, `playground`, `readme`.
 
 mod ci;
 mod compliance;
 mod fenced;
 mod fuzz;
 mod papers;
+mod playground;
 mod project;
 mod readme;
 mod source;
@@ -48,6 +49,8 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Run all papers quickly, and list the values that differ from the recorded ones.
     Papers(papers::Options),
+    /// Build the lab for a browser, as static files.
+    Playground(playground::Options),
     /// Run the marked commands of README.md and the guide.
     Readme,
 }
@@ -66,6 +69,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::BenchPeers(options) => run_tool(&project, "bench-peers", &options),
         Chore::Fuzz(options) => fuzz::run(&project, &options),
         Chore::Papers(options) => papers::run(&project, &options),
+        Chore::Playground(options) => playground::run(&project, &options),
         Chore::Readme => readme::run(&project),
     }
 }
