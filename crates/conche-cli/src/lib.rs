@@ -29,6 +29,7 @@ mod experiment;
 mod flags;
 mod formats;
 mod hexadecimal;
+mod http;
 mod json;
 mod keygen;
 mod logging;
@@ -39,6 +40,7 @@ mod option;
 mod part;
 mod ping;
 mod plan;
+mod playground;
 mod reader_stream;
 mod recording;
 pub mod relay;
@@ -146,6 +148,8 @@ enum Command {
     Merge(merge::Args),
     /// Write one HTML report of results: figures, tables, claims, comparison of schemes.
     Report(report::Args),
+    /// Serve the lab as a web page on this machine.
+    Playground(playground::Args),
     /// Make a random key, or a pair of credential files.
     Keygen(keygen::Args),
     /// List the congestion controllers and their features.
@@ -211,6 +215,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Plan(args) => plan::run(args, global),
         Command::Merge(args) => merge::run(args, global),
         Command::Report(args) => report::run(&args, global),
+        Command::Playground(args) => playground::run(args),
         Command::Keygen(args) => keygen::run(&args, global),
         Command::Controllers(args) => controllers::run(args, global),
         Command::NewController(args) => new_controller::run(&args, &global.controllers),

@@ -296,6 +296,13 @@ fn a_relay_forwards_datagrams_and_prints_their_counts() {
 }
 
 #[test]
+fn a_directory_without_the_playground_is_refused_with_the_command_that_writes_it() {
+    let refused = ask(&["playground", "no-such-directory"]);
+    assert_eq!(refused.status, Some(2));
+    assert!(refused.stderr.contains("no-such-directory has no conche-playground.wasm: `cargo xtask playground`"));
+}
+
+#[test]
 fn metrics_are_served_over_http_beside_coap() {
     let mut serve = conche();
     serve.args(["serve", "--demo", "--bind", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]).stdout(Stdio::piped());
