@@ -145,7 +145,7 @@ impl<'a> Setup<'a> {
 
     fn node_coap(&self) -> Result<[Program; 2]> {
         let directory = self.directory.join(Peer::NodeCoap.word());
-        peers::install_node(self.project, &self.source(Peer::NodeCoap, ""), &directory)?;
+        peers::install_node(self.project, &self.source(Peer::NodeCoap, ""), &["client.js", "server.js"], &directory)?;
         let program = |name| vec!["node".to_owned(), directory.join(name).to_string_lossy().into_owned()];
         Ok(["server.js", "client.js"].map(program))
     }

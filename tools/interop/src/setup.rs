@@ -47,7 +47,8 @@ impl Setup {
                 Peer::Californium => setup.build_californium(project)?,
                 Peer::GoCoap => peers::build_go(project, &setup.source("go-coap"), &setup.text("go-coap"))?,
                 Peer::NodeCoap => {
-                    peers::install_node(project, &setup.source("node-coap"), &setup.path("node-coap"))?;
+                    let (sources, scripts) = (setup.source("node-coap"), ["client.js", "server.js"]);
+                    peers::install_node(project, &sources, &scripts, &setup.path("node-coap"))?;
                 }
                 Peer::Conche => Command::cargo(OURS).unshown().run(project)?,
             }

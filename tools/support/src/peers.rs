@@ -97,12 +97,12 @@ pub fn build_go(project: &Project, sources: &str, programs: &str) -> Result<()> 
     Command::new("go", ["build", "-C", sources, "-o", &format!("{programs}/"), "./..."]).unshown().run(project)
 }
 
-/// Installs `client.js`, `server.js` and the packages of package-lock.json into a directory.
-pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Result<()> {
+/// Installs scripts and the packages of package-lock.json into a directory.
+pub fn install_node(project: &Project, sources: &str, scripts: &[&str], directory: &Path) -> Result<()> {
     packages::ensure(project, &[("node", "nodejs"), ("npm", "npm")])?;
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let source = |name: &str| Path::new(sources).join(name);
-    for name in ["package.json", "package-lock.json", "server.js", "client.js"] {
+    for name in ["package.json", "package-lock.json"].iter().chain(scripts) {
         let source = source(name);
         fs::copy(&source, directory.join(name)).with_context(|| format!("cannot copy {}", source.display()))?;
     }

@@ -3,6 +3,7 @@
 mod background;
 mod guide;
 mod interop;
+mod playground;
 mod prefetch;
 mod python;
 mod user_controller;
@@ -42,7 +43,7 @@ struct Step {
 
 const COMPILED: &str = "compile";
 
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
@@ -129,6 +130,13 @@ const STEPS: [Step; 16] = [
         advice: "mend the chapter or docs/guide/book.toml; `mdbook serve docs/guide` shows the book",
         prefetch: Some(guide::prepare),
         ..Step::new(guide::run)
+    },
+    Step {
+        name: "playground",
+        what: "the lab in a browser has the results of the command, and its page works in chromium",
+        advice: "mend what is named above; `cargo xtask playground` and `conche playground` show the page",
+        prefetch: Some(playground::prepare),
+        ..Step::new(playground::run)
     },
     Step {
         name: "papers",
