@@ -62,7 +62,7 @@ pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'st
 fn print_error(error: &anyhow::Error, json: bool) -> u8 {
     let (status, hint) = (status(error), hint(error));
     if json {
-        print_object(status, &text(error), hint);
+        print_object(kind(error, status), status, &text(error), hint);
         return status;
     }
     show::note(format_args!("conche: {}", show::escape_lines(&text(error))));
@@ -77,7 +77,7 @@ pub fn usage(error: &clap::Error) -> ! {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
-        print_object(2, first.trim_start_matches("error: "), None);
+        print_object("usage", 2, first.trim_start_matches("error: "), None);
         std::process::exit(2);
     }
     error.exit()
@@ -93,15 +93,25 @@ struct Object<'a> {
     hint: Option<&'a str>,
 }
 
-fn print_object(status: u8, error: &str, hint: Option<&str>) {
-    let kind = match status {
+fn kind(error: &anyhow::Error, status: u8) -> &'static str {
+    #[cfg(unix)]
+    if error.is::<crate::emulate::ProgramFailed>() {
+        return "program";
+    }
+    // Other systems have no programs.
+    let _ = error;
+    match status {
         2 => "usage",
         3 => "timeout-or-unreachable",
         4 | 5 => "response",
         6 => "security",
+        7 => "lateness",
         INTERRUPTED => "interrupted",
         _ => "failure",
-    };
+    }
+}
+
+fn print_object(kind: &'static str, status: u8, error: &str, hint: Option<&str>) {
     // Without standard error, the exit status remains.
     let _ = json::write(&Object { schema: 1, error, kind, status, hint }, &mut io::stderr().lock());
 }

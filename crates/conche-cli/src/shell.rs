@@ -62,7 +62,11 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
     examples(command).to_writer(&mut page)?;
     statuses().to_writer(&mut page)?;
     fs::write(directory.join(manual.get_filename()), page)?;
-    command.get_subcommands().try_for_each(|subcommand| write_pages(subcommand, directory))
+    shown(command).try_for_each(|subcommand| write_pages(subcommand, directory))
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set())
 }
 
 /// `conche help get` prints conche-get(1), so it needs no page.
@@ -81,7 +85,7 @@ fn page(controllers: &Controllers) -> io::Result<Vec<u8>> {
     synopsis(&command).to_writer(&mut page)?;
     whole.render_description_section(&mut page)?;
     whole.render_options_section(&mut page)?;
-    for subcommand in command.get_subcommands() {
+    for subcommand in shown(&command) {
         let part = Man::new(subcommand.clone());
         writeln!(page, ".SH \"CONCHE {}\"", subcommand.get_name().to_uppercase())?;
         part.render_description_section(&mut page)?;

@@ -133,6 +133,8 @@ fn the_first_failing_program_gives_the_exit_status() {
     let ended = emulate(SMALL, &["--node", "client[0]=true", "--node", "client[1]=exit 23"]);
     assert_eq!(ended.status, Some(23), "{ended:?}");
     assert!(ended.stderr.contains("the program of client.1 ended with exit status 23"), "{ended:?}");
+    let ended = emulate(SMALL, &["--node", "client[0]=exit 3", "--json"]);
+    assert!(ended.status == Some(3) && ended.stderr.contains("\"kind\":\"program\""), "{ended:?}");
     let ended = emulate(SMALL, &["--node", "server=echo {bind} >&2; exit 4"]);
     assert_eq!(ended.status, Some(4), "{ended:?}");
     assert!(ended.stderr.contains("it was to listen at 127."), "{ended:?}");

@@ -373,7 +373,7 @@ fn a_server_answers_each_traffic_by_its_own_settings() {
     assert_eq!(arrivals, [60, 60, 3, 3]);
     assert_eq!(record.flows[2].request_bytes, 40 + 28, "its path is part of its size");
     let error = wanting_arrivals(&text.replace("40B", "9B")).expect_err("there is no room for a path");
-    assert!(error.starts_with("traffic.puts: its requests have a Uri-Path"), "{error}");
+    assert!(error.starts_with("traffic.puts: its server answers other traffic differently"), "{error}");
 }
 
 #[test]
