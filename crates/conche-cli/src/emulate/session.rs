@@ -93,6 +93,7 @@ struct Session<'a> {
 }
 
 pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
+    allow_many_files();
     let (sender, inputs) = channel();
     let runtime = runtime::start()?;
     let handle = runtime.handle().clone();
@@ -566,6 +567,16 @@ impl Plan<'_> {
         let mut out = io::stdout().lock();
         writeln!(out, "{line}")?;
         out.flush()
+    }
+}
+
+/// Each program takes about five files. Without the permission, the usual limit stays.
+fn allow_many_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 

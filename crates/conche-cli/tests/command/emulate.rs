@@ -291,3 +291,37 @@ fn servers_in_namespaces_are_awaited_and_failures_reported() {
     let ended = emulate(SMALL, &["--gate", "namespaces", "--node", "client=external"]);
     assert!(ended.status == Some(2) && ended.stderr.contains("use --gate udp"), "{ended:?}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_remains_of_killed_namespaces() {
+    if emulate_in_namespaces(&["client=true"]).is_none() {
+        return;
+    }
+    let (directory, file) = scenario(SMALL);
+    let (started, temporary) = (directory.path().join("started"), directory.path().join("tmp"));
+    fs::create_dir(&temporary).expect("a directory");
+    // A process outside the group of the program, with arguments of its own.
+    let seconds = format!("1000.{}", std::process::id());
+    let program = format!("client=setsid sleep {seconds} & echo >> {}; wait", started.display());
+    let mut command = command(&file, &["--gate", "namespaces", "--node", &program]);
+    let command = command.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = Process(command.spawn().expect("it starts"));
+    let is_running = || {
+        let all = Command::new("ps").args(["-eo", "stat=,args="]).output().expect("there is a ps");
+        let all = String::from_utf8_lossy(&all.stdout).into_owned();
+        all.lines().any(|line| line.contains(&format!("sleep {seconds}")) && !line.starts_with('Z'))
+    };
+    let is_empty = || fs::read_dir(&temporary).is_ok_and(|mut entries| entries.next().is_none());
+    while fs::read_to_string(&started).unwrap_or_default().lines().count() < 2 || !is_running() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!is_empty(), "it has a socket there");
+    process.signal("KILL");
+    assert_eq!(process.status(), None);
+    let began = Instant::now();
+    while is_running() || !is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "a program or a file remains");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
