@@ -227,6 +227,17 @@ impl Session<'_> {
                 is_done: false,
             });
         }
+        for assignment in self.plan.assignments.iter().filter(|of| of.program.is_server()) {
+            let is_asked = |node: &NodeId| self.emulation.has_clients(*node) || doors.keys().any(|(_, to)| to == node);
+            let nodes = &assignment.nodes;
+            if !self.emulation.nodes("--node", nodes).map_err(UsageError::of)?.iter().any(is_asked) {
+                let problem = format!(
+                    "--node {nodes}=…: a server there has no clients: no traffic leads to {nodes}, and no program has \
+                     {{{nodes}}}; a client that already runs is `external`"
+                );
+                return Err(UsageError(problem).into());
+            }
+        }
         for assignment in self.plan.assignments.iter().filter(|of| of.program == Program::External) {
             let nodes: Vec<NodeId> =
                 programs.iter().filter(|(_, of)| std::ptr::eq(**of, assignment)).map(|(node, _)| *node).collect();

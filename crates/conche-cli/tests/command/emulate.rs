@@ -163,6 +163,10 @@ fn a_mistake_is_reported_with_what_would_be_right() {
     assert!(refused(&["--node", "client=get {sever}"]).contains("{sever}: there are no nodes `sever`"));
     assert!(refused(&["--node", "client=get {hub}"]).contains("{hub} is no server"));
     assert!(refused(&["--node", "hub=external"]).contains("no traffic leads from hub"));
+    assert!(
+        refused(&["--node", "client=127.0.0.1:5683"])
+            .contains("no traffic leads to client, and no program has {client}")
+    );
     let twice = refused(&["--node", "client=true", "--node", "client=false"]);
     assert!(twice.contains("--node client=… is there twice"));
     let secured = ["--node", "client=true", "--set", "endpoint.security=dtls-psk"];

@@ -130,6 +130,12 @@ impl<'a> Emulation<'a> {
         flows.map(|flow| flow.server).collect::<BTreeSet<_>>().into_iter()
     }
 
+    /// Returns whether traffic of the scenario leads to the node.
+    #[must_use]
+    pub fn has_clients(&self, node: NodeId) -> bool {
+        self.trial.flows.iter().any(|flow| flow.server == node)
+    }
+
     /// Returns whether links lead from one node to another and back.
     #[must_use]
     pub fn are_connected(&self, one: NodeId, other: NodeId) -> bool {
