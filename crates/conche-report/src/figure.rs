@@ -13,7 +13,7 @@ use crate::read::Results;
 use crate::study::Study;
 use crate::titles;
 use crate::unit::symbol;
-use crate::values::{bounded, numeric, own_schemes, row_labels};
+use crate::values::{base_unit, bounded, numeric, own_schemes, row_labels};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 360.0;
@@ -216,13 +216,16 @@ impl Lines {
             (least, most) if least == most => format!("{most} runs each"),
             _ => format!("{least} to {most} runs each"),
         };
+        // Ticks are numbers without a unit.
+        let unit = distinct(x).first().and_then(|label| base_unit(label));
+        let x_title = x.replace('_', " ") + &unit.map_or_else(String::new, |unit| format!(" ({unit})"));
         let has_intervals = chosen.iter().any(|(_, value)| value.ci95.is_some());
         let runs = if has_intervals { runs + ", 95 % intervals" } else { runs };
         let subtitle: Vec<String> = std::iter::once(name.clone()).chain(fixed).chain([runs]).collect();
         Ok(Self {
             title: titles::with_unit(titles::words(study, &value.item, &value.column), value.unit),
             subtitle: subtitle.join(" · "),
-            x_title: x.replace('_', " "),
+            x_title,
             lines,
         })
     }

@@ -199,11 +199,46 @@ pub(crate) fn sorted(labels: &mut [&str]) {
     labels.sort_by(|a, b| number(a).total_cmp(&number(b)));
 }
 
-/// Reads a number that may end in a unit: `20`, `8.5`, `120s`, `5%`.
+/// Units of labels, each with its base unit and its size there.
+const UNITS: [(&str, &str, f64); 16] = [
+    ("%", "%", 1.0),
+    ("ns", "s", 1e-9),
+    ("us", "s", 1e-6),
+    ("µs", "s", 1e-6),
+    ("ms", "s", 1e-3),
+    ("s", "s", 1.0),
+    ("min", "s", 60.0),
+    ("h", "s", 3600.0),
+    ("bit/s", "bit/s", 1.0),
+    ("kbit/s", "bit/s", 1e3),
+    ("Mbit/s", "bit/s", 1e6),
+    ("Gbit/s", "bit/s", 1e9),
+    ("B", "B", 1.0),
+    ("kB", "B", 1e3),
+    ("KiB", "B", 1024.0),
+    ("MB", "B", 1e6),
+];
+
+/// Reads a number in its base unit: `20`, `8.5`, `5%`, and 120 for `2min`.
 pub(crate) fn numeric(label: &str) -> Option<f64> {
-    let is_unit = |character: char| character.is_ascii_alphabetic() || matches!(character, ' ' | '%');
-    let digits = label.trim_end_matches(is_unit);
-    digits.parse().ok().filter(|number: &f64| number.is_finite())
+    let (number, unit) = parts(label);
+    let size = UNITS.iter().find(|(name, ..)| *name == unit).map_or(1.0, |(.., size)| *size);
+    let is_word = unit.chars().all(|character| character.is_ascii_alphabetic() || character == ' ');
+    let is_unit = is_word || UNITS.iter().any(|(name, ..)| *name == unit);
+    number.parse::<f64>().ok().map(|number| number * size).filter(|number| is_unit && number.is_finite())
+}
+
+/// Returns the base unit of a label, if it has one.
+pub(crate) fn base_unit(label: &str) -> Option<&'static str> {
+    let (_, unit) = parts(label);
+    UNITS.iter().find(|(name, ..)| *name == unit).map(|(_, base, _)| *base)
+}
+
+/// Divides a label into its number and its unit.
+fn parts(label: &str) -> (&str, &str) {
+    let is_unit = |character: char| character.is_alphabetic() || matches!(character, ' ' | '%' | '/');
+    let number = label.trim_end_matches(is_unit);
+    (number, label[number.len()..].trim())
 }
 
 pub(crate) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -223,6 +258,15 @@ mod tests {
     use conche_lab::value::Position;
 
     use super::*;
+
+    #[test]
+    fn labels_with_units_are_numbers_in_their_base_unit() {
+        let labels = ["20", "8.5", "5%", "100ms", "5s", "2min", "30kbit/s", "1 KiB", "20 clients"];
+        let numbers = [20.0, 8.5, 5.0, 0.1, 5.0, 120.0, 30_000.0, 1024.0, 20.0];
+        assert_eq!(labels.map(numeric), numbers.map(Some));
+        assert_eq!(["quiet", "20/min", "1e400", ""].map(numeric), [None; 4]);
+        assert_eq!(["100ms", "5%", "20", "20 clients"].map(base_unit), [Some("s"), Some("%"), None, None]);
+    }
 
     fn measured(scheme: &str, cell: &str, measured: f64, reach: f64) -> MeasuredValue {
         MeasuredValue {
