@@ -1,10 +1,9 @@
-//! The machine, and the CPU time and memory of processes, from Linux's `/proc`.
+//! CPU time and memory of processes, from Linux's `/proc`.
 
-use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use serde::Serialize;
+use tool_support::machine::{Machine, read};
 
 /// Core of a server, and of a measured client's server.
 pub const SERVER_CORE: &str = "0";
@@ -14,26 +13,13 @@ pub const CLIENT_CORE: &str = "1";
 /// Unit of `/proc` times on every Linux that Rust's standard library supports.
 const TICKS_PER_S: f64 = 100.0;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Machine {
-    pub cores: usize,
-    pub processor: String,
-    pub kernel: String,
-}
-
-impl Machine {
-    /// Fails with fewer than two cores, or on a system other than Linux.
-    pub fn this() -> Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if cores < 2 {
-            bail!("the server and its load need a core each, and this machine has one");
-        }
-        let processors = read("/proc/cpuinfo")?;
-        let named = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        let processor = named.map_or(std::env::consts::ARCH, |(_, name)| name).trim().to_owned();
-        let kernel = read("/proc/sys/kernel/osrelease")?.trim().to_owned();
-        Ok(Self { cores, processor, kernel })
+/// Fails with fewer than two cores.
+pub fn this() -> Result<Machine> {
+    let machine = Machine::this()?;
+    if machine.cores < 2 {
+        bail!("the server and its load need a core each, and this machine has one");
     }
+    Ok(machine)
 }
 
 /// CPU time so far, in seconds.
@@ -80,10 +66,6 @@ pub fn resident(process: u32) -> Result<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the process has ended")?;
     let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is no number")?;
     Ok(kibibytes * 1024.0)
-}
-
-fn read(path: &str) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {path}; this chore needs Linux"))
 }
 
 /// Busy seconds of all cores: user, nice, system, irq, softirq, steal.

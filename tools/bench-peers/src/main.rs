@@ -20,7 +20,6 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 
 use load::Load;
-use machine::Machine;
 use measure::Extent;
 use page::Page;
 use peer::Peer;
@@ -96,7 +95,7 @@ impl Options {
 /// Fails in the end if an implementation could not be built or measured.
 fn run(project: &Project, options: &Options) -> Result<()> {
     options.check()?;
-    let (machine, extent) = (Machine::this()?, options.extent());
+    let (machine, extent) = (machine::this()?, options.extent());
     let mut setup = Setup::prepare(project)?;
     let mut left_out = Vec::new();
     let mut out = |what: String, error: &anyhow::Error| {

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::load::Load;
-use tool_support::peers::{AIOCOAP, CALIFORNIUM};
+use tool_support::peers::{AIOCOAP, CALIFORNIUM, COAP_RS, GO_COAP, NODE_COAP};
 
 /// An implementation, or the raw baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
@@ -57,9 +57,9 @@ impl Peer {
         match self {
             Self::Conche | Self::ConcheBusyPoll | Self::ConcheAsyncio => Some(env!("CARGO_PKG_VERSION")),
             Self::Californium => Some(CALIFORNIUM),
-            Self::GoCoap => Some("3.5.4"),
-            Self::CoapRs => Some("0.29.0"),
-            Self::NodeCoap => Some("1.5.0"),
+            Self::GoCoap => Some(GO_COAP),
+            Self::CoapRs => Some(COAP_RS),
+            Self::NodeCoap => Some(NODE_COAP),
             Self::Aiocoap => Some(AIOCOAP),
             Self::Raw | Self::Libcoap => None,
         }

@@ -6,12 +6,12 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::load::Load;
-use crate::machine::Machine;
 use crate::measure::Extent;
 use crate::memory::SESSIONS;
 use crate::page::Page;
 use crate::peer::Peer;
 use crate::results::{Doubt, Of, Results, Sample};
+use tool_support::machine::Machine;
 
 /// Conditions of the measurements.
 #[derive(Clone, Debug, Serialize)]

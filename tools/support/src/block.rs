@@ -22,6 +22,12 @@ pub const COMPARISON: Block =
 pub const PEERS: Block =
     Block(["<!-- peers, written by `cargo xtask bench-peers --write` -->\n", "<!-- end of peers -->"]);
 
+/// Other implementations over emulated networks.
+pub const IMPLEMENTATIONS: Block = Block([
+    "<!-- implementations, written by `cargo xtask implementations --write` -->\n",
+    "<!-- end of implementations -->",
+]);
+
 impl Block {
     /// Returns the text between the comments of a page.
     pub fn of<'a>(&self, page: &'a str) -> Result<&'a str> {

@@ -2,6 +2,7 @@
 
 pub mod block;
 mod command;
+pub mod machine;
 pub mod packages;
 pub mod peers;
 pub mod python;

@@ -14,6 +14,15 @@ pub const AIOCOAP: &str = "0.4.17";
 /// Version of Californium in tools/interop/californium/pom.xml.
 pub const CALIFORNIUM: &str = "3.14.0";
 
+/// Version of go-coap in tools/bench-peers/go-coap/go.mod.
+pub const GO_COAP: &str = "3.5.4";
+
+/// Version of node-coap in tools/bench-peers/node-coap/package.json.
+pub const NODE_COAP: &str = "1.5.0";
+
+/// Version of coap-rs in tools/bench-peers/coap-rs/Cargo.toml.
+pub const COAP_RS: &str = "0.29.0";
+
 /// No later version before 4.0 was published.
 pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
 
