@@ -1,5 +1,5 @@
 //! Project chores beyond plain cargo: `cargo xtask ci`, `tidy`, `compliance`, `interop`,
-//! `bench-peers`, `fuzz`, `papers`, `playground`, `readme`.
+//! `bench-peers`, `implementations`, `fuzz`, `papers`, `playground`, `readme`.
 
 mod ci;
 mod compliance;
@@ -45,6 +45,10 @@ enum Chore {
     /// clients.
     #[command(disable_help_flag = true)]
     BenchPeers(ToolArguments),
+    /// Run the clients of conche and other implementations over emulated networks, and write
+    /// docs/implementations.md.
+    #[command(disable_help_flag = true)]
+    Implementations(ToolArguments),
     /// Run fuzz targets; after a failure, show how to reproduce it.
     Fuzz(fuzz::Options),
     /// Run all papers quickly, and list the values that differ from the recorded ones.
@@ -67,6 +71,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Compliance(options) => compliance::run(&project, &options),
         Chore::Interop(options) => run_tool(&project, "interop", &options),
         Chore::BenchPeers(options) => run_tool(&project, "bench-peers", &options),
+        Chore::Implementations(options) => run_tool(&project, "implementations", &options),
         Chore::Fuzz(options) => fuzz::run(&project, &options),
         Chore::Papers(options) => papers::run(&project, &options),
         Chore::Playground(options) => playground::run(&project, &options),
