@@ -5,7 +5,7 @@ use clap::ValueEnum;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Network {
     Anrw18,
-    Anrw18Slow,
+    Anrw18Fifth,
     Gprs,
     LossyLan,
     Outage,
@@ -18,7 +18,7 @@ impl Network {
     pub fn word(self) -> &'static str {
         match self {
             Self::Anrw18 => "anrw18",
-            Self::Anrw18Slow => "anrw18-slow",
+            Self::Anrw18Fifth => "anrw18-fifth",
             Self::Gprs => "gprs",
             Self::LossyLan => "lossy-lan",
             Self::Outage => "outage",
@@ -29,7 +29,7 @@ impl Network {
     pub fn title(self) -> &'static str {
         match self {
             Self::Anrw18 => "20 clients, 60 kbit/s up, 30 kbit/s down",
-            Self::Anrw18Slow => "20 clients, 60 kbit/s up, 10 kbit/s down",
+            Self::Anrw18Fifth => "20 clients, 60 kbit/s up, 6 kbit/s down",
             Self::Gprs => "20 clients share a GPRS modem that stalls",
             Self::LossyLan => "10 clients on a LAN that loses 10 % in each direction",
             Self::Outage => "10 clients behind an LTE link that fails for 10 s",
@@ -44,7 +44,7 @@ impl Network {
     /// Number of clients in the file.
     pub fn clients(self) -> usize {
         match self {
-            Self::Anrw18 | Self::Anrw18Slow | Self::Gprs => 20,
+            Self::Anrw18 | Self::Anrw18Fifth | Self::Gprs => 20,
             Self::LossyLan | Self::Outage | Self::Silent => 10,
         }
     }
@@ -52,7 +52,7 @@ impl Network {
     /// Number of exchanges of each client in the file.
     pub fn exchanges(self) -> usize {
         match self {
-            Self::Anrw18 | Self::Anrw18Slow | Self::Gprs => 10,
+            Self::Anrw18 | Self::Anrw18Fifth | Self::Gprs => 10,
             Self::LossyLan | Self::Outage => 20,
             Self::Silent => 1,
         }

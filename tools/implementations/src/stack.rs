@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
                 let classes = text(&self.directory.join("californium"));
                 let source = self.source("californium/Sequential.java");
                 let path = peers::compile_californium(self.project, &[&source], &classes)?;
-                // One of many processes on few cores: a small heap, and no compiler threads at the start.
+                // Many processes share few cores: fewer threads for the collector and the compiler.
                 let java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp"];
                 java.into_iter().chain([path.as_str(), "Sequential"]).map(str::to_owned).collect()
             }
