@@ -95,6 +95,8 @@ fn reused<K: Eq + std::hash::Hash>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -102,7 +104,7 @@ mod tests {
 
     fn datagram(number: u16, at_s: f64, from: Ipv4Addr, header: [u8; 5]) -> Datagram {
         let to = if from == CLIENT { SERVER } else { CLIENT };
-        let at_ns = (at_s * 1e9) as u128;
+        let at_ns = Duration::from_secs_f64(at_s).as_nanos();
         Datagram { at_ns, from, to, number, is_dropped: false, payload: header.to_vec() }
     }
 
