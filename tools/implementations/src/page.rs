@@ -87,7 +87,8 @@ impl Results {
         let header =
             ["network", "runs", "completion p50 s", "p95 s", "transmissions", "unnecessary", "lateness p99 ms"];
         out.push_str("\n### The emulator beside the simulator\n\n");
-        out.push_str("conche's client with `default`: as processes in `conche emulate`, and in `conche run`.\n\n");
+        out.push_str("conche's client with `default`: as processes in `conche emulate`, and in `conche run` with the same sizes of \
+             messages.\n\n");
         table(out, &header, &rows);
     }
 
@@ -174,7 +175,8 @@ impl Results {
             "Minimum, median and maximum over the exchanges on `silent`. RFC 7252 §4.2 and §4.8: a first timeout from 2 s \
              to 3 s, each further one twice as long, 5 transmissions, failure 62 s to 93 s after the first one. The last \
              three columns count the exchanges of all runs: message IDs used again within 247 s (§4.4), tokens used \
-             again after the end of their exchange, which is permitted, and the length of tokens.\n\n",
+             again after the end of their exchange, which is permitted, and the length of tokens. Runs end after 150 s; – under \
+             \"failed after\": no failure was reported by then.\n\n",
         );
         let header = [
             "client",

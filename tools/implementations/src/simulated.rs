@@ -30,8 +30,10 @@ pub fn run(root: &Path, conche: &Path, network: Network, seed: u32, directory: &
     let _ = fs::remove_dir_all(directory);
     let mut command = process::Command::new(conche);
     command.args(["run", &network.file(), "--json", "--quiet", "--seed", &seed.to_string()]);
-    // As a program's: the default endpoint has 8 bytes.
-    command.args(["--set", "endpoint.token_length=8", "--trace", "pcapng", "-o"]).arg(directory);
+    // The sizes of the emulation: conche's program has tokens of 8 bytes, and the simulated server fills
+    // its responses up to 66 bytes for tokens of 4.
+    command.args(["--set", "endpoint.token_length=8", "--set", "traffic.gets.response=70B"]);
+    command.args(["--trace", "pcapng", "-o"]).arg(directory);
     peers::without_settings(&mut command);
     let output = command.current_dir(root).stdin(Stdio::null()).output().context("cannot start conche")?;
     if !output.status.success() {
