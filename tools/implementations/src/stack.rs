@@ -148,7 +148,7 @@ impl<'a> Builder<'a> {
             }
             "node-coap" => {
                 let directory = self.directory.join("node-coap");
-                peers::install_node(self.project, &self.source("node-coap"), &directory, &["sequential.js"])?;
+                peers::install_node(self.project, &self.source("node-coap"), &["sequential.js"], &directory)?;
                 vec!["node".to_owned(), text(&directory.join("sequential.js"))]
             }
             "coap-rs" => {
