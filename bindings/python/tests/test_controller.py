@@ -249,3 +249,37 @@ def test_ctrl_c_interrupts_a_controller() -> None:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=LIMIT)
     assert output.splitlines()[-1] == "interrupted" and process.returncode == 7
+
+
+BUSY = """
+import os, sys, threading, time, conche
+from conche import conformance
+from conche.controller import Controller
+class Busy(Controller):
+    version = 1
+    def acknowledged(self, peer, flight, event):
+        print("begun", flush=True)
+        while True:
+            pass
+def run():
+    conche.Experiment(sys.argv[1]).controllers(Busy).run()
+def suite():
+    conformance.violations(Busy)
+try:
+    {"run": run, "suite": suite}[sys.argv[2]]()
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("work", ["run", "suite"])
+def test_ctrl_c_interrupts_a_method_that_computes(work: str) -> None:
+    if os.name != "posix":
+        pytest.skip("sends SIGINT")
+    command = [sys.executable, "-c", BUSY, SCENARIO, work]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == 7, errors

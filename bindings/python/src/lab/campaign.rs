@@ -1,4 +1,5 @@
-//! Runs an experiment on threads of its own, which never enter the Python interpreter.
+//! Runs an experiment on threads of its own, which enter the Python interpreter only for calls of
+//! controllers in Python.
 
 use std::any::Any;
 use std::num::NonZeroUsize;
@@ -266,8 +267,11 @@ pub(super) fn in_background<T: Send + 'static>(
     let of_thread = Arc::clone(&shared);
     let start = thread::Builder::new().name("conche-lab".to_owned());
     start.spawn(move || {
-        // Nobody receives after a signal.
-        let _ = sender.send(catch_unwind(AssertUnwindSafe(|| work(&of_thread))).unwrap_or_else(aborted));
+        let work = || catch_unwind(AssertUnwindSafe(|| work(&of_thread))).unwrap_or_else(aborted);
+        let cancel = Arc::clone(&of_thread.cancel);
+        let result = if calls_python { controller::attached(cancel, work) } else { work() };
+        // The receiver is gone after a signal.
+        let _ = sender.send(result);
     })?;
     let show = || {
         let (done, total) = (shared.done.load(Ordering::Relaxed), shared.total.load(Ordering::Relaxed));
@@ -295,7 +299,7 @@ pub(super) fn in_background<T: Send + 'static>(
                 if let Err(error) = py.check_signals().and_then(|()| show()) {
                     shared.cancel.store(true, Ordering::Relaxed);
                     if calls_python {
-                        // Its runs end at their next call: later, the interpreter may be gone.
+                        controller::interrupt(py, &shared.cancel)?;
                         py.detach(|| drop(wait(GRACE)));
                     }
                     return Err(error);

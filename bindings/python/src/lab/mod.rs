@@ -34,6 +34,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
     module.add("LAB_VERSION", lab::VERSION)?;
     module.add("RunFailure", py.get_type::<RunFailure>())?;
+    controller::register(module)?;
     controller::events::register(module)?;
     module.add_function(wrap_pyfunction!(parameters::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::parameters, module)?)?;

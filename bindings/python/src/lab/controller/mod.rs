@@ -7,9 +7,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hint;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -25,11 +26,12 @@ use conche::cc::{Controller, Instant};
 use conche_conformance::Bounds;
 use conche_conformance::checks::{Violation, violations};
 use conche_lab::campaign::{Aborted, Enter};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::campaign::in_background;
 use events::{instant, seconds};
 
 /// Maximum timeout of the default methods.
@@ -134,11 +136,11 @@ impl OwnController {
 
     /// Runs the checks of the conformance suite that apply; returns names and problems of the
     /// violated ones.
-    fn violations(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
+    fn violations(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, String)>> {
         let controller = InPython { shared: Arc::clone(&self.shared), abort: of_check };
         let features = self.features();
-        let found = py.detach(|| violations(&controller, &features, Bounds::default()));
-        found.into_iter().map(|Violation { check, problem }| (check.name(), problem)).collect()
+        let found = in_background(py, true, None, move |_| Ok(violations(&controller, &features, Bounds::default())))?;
+        Ok(found.into_iter().map(|Violation { check, problem }| (check.name(), problem)).collect())
     }
 }
 
@@ -187,6 +189,29 @@ thread_local! {
     static TURN: RefCell<Option<Arc<Mutex<()>>>> = const { RefCell::new(None) };
 }
 
+/// Threads that may call Python: what cancels them, and their `threading.get_ident()`.
+static THREADS: Mutex<Vec<(Arc<AtomicBool>, u64)>> = Mutex::new(Vec::new());
+/// Number of these threads that hold the interpreter or wait for it.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// Whether the interpreter ends: entering it would end the process.
+static EXITING: AtomicBool = AtomicBool::new(false);
+
+/// A thread's stay in the interpreter, which the end of the interpreter awaits.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Keeps the interpreter's state of each worker thread: every call would make it anew. Once `cancel`
 /// is true, runs end at their next call.
 pub fn enter(cancel: Arc<AtomicBool>) -> Enter {
@@ -199,12 +224,94 @@ pub fn enter(cancel: Arc<AtomicBool>) -> Enter {
 
 /// Runs a thread's work that calls Python, until `cancel` is true.
 pub fn attached<T: Send>(cancel: Arc<AtomicBool>, work: impl FnOnce() -> T + Send) -> T {
-    CANCEL.set(Some(cancel));
-    Python::attach(|py| py.detach(work))
+    CANCEL.set(Some(Arc::clone(&cancel)));
+    let entered = enter_or_park();
+    Python::attach(|py| {
+        let identity = py.import("threading").and_then(|module| module.call_method0("get_ident")?.extract::<u64>());
+        let identity = identity.unwrap_or_default();
+        threads().push((Arc::clone(&cancel), identity));
+        let (result, _entered) = py.detach(|| {
+            drop(entered);
+            let result = catch_unwind(AssertUnwindSafe(work));
+            (result, enter_or_park())
+        });
+        let mut threads = threads();
+        let is_this = |(of, known): &(Arc<AtomicBool>, u64)| Arc::ptr_eq(of, &cancel) && *known == identity;
+        if let Some(place) = threads.iter().position(is_this) {
+            threads.swap_remove(place);
+        }
+        drop(threads);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn threads() -> MutexGuard<'static, Vec<(Arc<AtomicBool>, u64)>> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Enters the interpreter, or stops this thread for good if the interpreter ends.
+fn enter_or_park() -> Inside {
+    let entered = Inside::enter();
+    if is_exiting() {
+        drop(entered);
+        loop {
+            thread::park();
+        }
+    }
+    entered
+}
+
+/// Returns whether the interpreter ends: threads that call Python may have stopped for good.
+pub fn is_exiting() -> bool {
+    EXITING.load(Ordering::SeqCst)
+}
+
+/// Cancels work, and raises KeyboardInterrupt in its methods that compute now.
+pub fn interrupt(py: Python<'_>, cancel: &Arc<AtomicBool>) -> PyResult<()> {
+    cancel.store(true, Ordering::SeqCst);
+    let of: Vec<u64> = threads().iter().filter(|(of, _)| Arc::ptr_eq(of, cancel)).map(|(_, known)| *known).collect();
+    raise_in(py, &of)
+}
+
+/// Raises KeyboardInterrupt in threads. No other thread of Python runs meanwhile.
+fn raise_in(py: Python<'_>, threads: &[u64]) -> PyResult<()> {
+    let ctypes = py.import("ctypes")?;
+    let raise = ctypes.getattr("pythonapi")?.getattr("PyThreadState_SetAsyncExc")?;
+    let exception = ctypes.getattr("py_object")?.call1((py.get_type::<PyKeyboardInterrupt>(),))?;
+    let unsigned = ctypes.getattr("c_ulong")?;
+    threads.iter().try_for_each(|thread| raise.call1((unsigned.call1((*thread,))?, &exception)).map(drop))
+}
+
+/// Ends the calls of background threads before the interpreter ends: a thread that returned to it
+/// later would end the process. Another Ctrl-C ends the process at once.
+#[pyfunction]
+fn end_calls(py: Python<'_>, process: u32) -> PyResult<()> {
+    const POLL: Duration = Duration::from_millis(20);
+    // The child of a fork has none of these threads.
+    if process != process::id() {
+        return Ok(());
+    }
+    EXITING.store(true, Ordering::SeqCst);
+    while INSIDE.load(Ordering::SeqCst) > 0 {
+        let known: Vec<u64> =
+            threads().iter().map(|(cancel, known)| (cancel.store(true, Ordering::SeqCst), *known).1).collect();
+        raise_in(py, &known)?;
+        py.detach(|| thread::sleep(POLL));
+        if py.check_signals().is_err() {
+            py.import("os")?.call_method1("_exit", (130,))?;
+        }
+    }
+    Ok(())
+}
+
+/// Has the interpreter call [`end_calls`] at its end.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let end = wrap_pyfunction!(end_calls, module)?;
+    module.py().import("atexit")?.call_method1("register", (end, process::id())).map(drop)
 }
 
 fn is_cancelled() -> bool {
-    CANCEL.with_borrow(|cancel| cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)))
+    is_exiting() || CANCEL.with_borrow(|cancel| cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::SeqCst)))
 }
 
 /// Runs `call` while no other worker thread of the campaign calls Python.
@@ -365,11 +472,14 @@ impl InPython {
     /// Runs `work` in the interpreter. An error ends the run.
     fn call<T>(&self, method: &str, work: impl FnOnce(Python<'_>, &Shared) -> PyResult<T>) -> T {
         let shared = &*self.shared;
+        let entered = Inside::enter();
         if is_cancelled() {
+            drop(entered);
             (self.abort)("the experiment was cancelled".to_owned());
         }
         let call = |py: Python<'_>| work(py, shared).map_err(|error| problem(py, shared, method, &error));
         let result = in_turn(|| Python::attach(call));
+        drop(entered);
         result.unwrap_or_else(|problem| (self.abort)(problem))
     }
 

@@ -26,9 +26,9 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::controller::attached;
 use super::controller::events::seconds;
 use super::controller::span;
+use super::controller::{attached, interrupt, is_exiting};
 use super::experiment::Scenario;
 use super::{RunFailure, ScenarioError};
 use agent::{Agent, Deliveries, End, Ended, Message, Names, Point, Run};
@@ -124,11 +124,15 @@ impl Simulation {
         if self.process != process::id() {
             return;
         }
+        // A failure leaves the controller to its own end.
+        let _ = interrupt(py, &self.cancel);
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { actions, messages, thread }) = running {
             drop((actions, messages));
             // It catches panics.
-            py.detach(|| drop(thread.join()));
+            if !is_exiting() {
+                py.detach(|| drop(thread.join()));
+            }
         }
     }
 }
