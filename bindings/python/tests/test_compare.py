@@ -71,6 +71,12 @@ def test_one_controller_needs_no_list() -> None:
 def test_wrong_comparisons_are_explained() -> None:
     with pytest.raises(ValueError, match="baseline `bdp` is not compared; compared are default, cocoa"):
         conche.compare(YARD, controllers=["default", "cocoa"], baseline="bdp")
+    with pytest.raises(TypeError, match="pass several scenarios as a list"):
+        conche.compare("gprs", "lossy-lan")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"compare\(\) takes scenarios, not Experiments"):
+        conche.compare([conche.Experiment(YARD)])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"compare\(\) has no argument `quick`; runs are quick"):
+        conche.compare(YARD, quick=True)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="`cocoa` is there twice"):
         conche.compare(YARD, controllers=["cocoa", "cocoa"])
     with pytest.raises(conche.ScenarioError, match="two scenarios are called `yard`"):

@@ -142,7 +142,8 @@ def test_an_error_fails_the_controllers_runs_only(wrong: type[Controller], probl
     experiment = conche.Experiment(SCENARIO).only(meters=4)
     with pytest.raises(conche.RunFailure, match=f"(?s){problem}"):
         experiment.controllers(wrong).run()
-    results = experiment.controllers("default", wrong).run()
+    with pytest.warns(RuntimeWarning, match="2 runs failed"):
+        results = experiment.controllers("default", wrong).run()
     failures = results.failures
     assert [failure.cell for failure in failures] == [f"{wrong.__name__}/4"] * 2
     assert "default" in polars.DataFrame(results.values)["scheme"].to_list()
@@ -283,3 +284,39 @@ def test_ctrl_c_interrupts_a_method_that_computes(work: str) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 7, errors
+
+
+class Counting(Controller):
+    def acknowledged(self, peer: Peer, flight: Flight, event: Acknowledged) -> None:
+        self.count = 1
+
+
+class Listing(Controller):
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def acknowledged(self, peer: Peer, flight: Flight, event: Acknowledged) -> None:
+        self.seen.append(event.now)
+
+
+def test_state_that_runs_would_share_is_reported() -> None:
+    experiment = conche.Experiment(SCENARIO).only(meters=4)
+    with pytest.raises(conche.RunFailure, match=r"a method set self.count, which all runs share; keep state in a Peer"):
+        experiment.controllers(Counting).run()
+    with pytest.warns(RuntimeWarning, match="Listing changed its own attributes during runs"):
+        experiment.controllers(Listing()).run()
+
+
+def test_a_misspelt_method_is_named() -> None:
+    with pytest.raises(TypeError, match="Misspelt.acknowledge: did you mean acknowledged?"):
+
+        class Misspelt(Controller):
+            def acknowledge(self, peer: Peer, flight: Flight, event: Acknowledged) -> None: ...
+
+
+def test_failed_runs_give_a_warning() -> None:
+    experiment = conche.Experiment(SCENARIO).only(meters=4).controllers(["default", Raising])
+    with pytest.warns(RuntimeWarning, match=r"2 runs failed, the first in .*, Raising/4, replication 0: LookupError") as warned:
+        results = experiment.run()
+    assert warned[0].filename == __file__
+    assert "2 runs failed" in repr(results) and "2 runs failed" in results._repr_html_()

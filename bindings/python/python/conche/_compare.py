@@ -7,20 +7,26 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
 from conche import _conche
-from conche.controller import AnyController, select
+from conche.controller import AnyController, each, select
 
-from ._lab import Labels, LocalArguments, Results, execute, labels, read, toml
+from ._lab import Experiment, Labels, LocalArguments, Results, execute, labels, read, toml
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Never, Unpack
 
 Source = str | PathLike[str] | Mapping[str, Any]
 """A scenario, as `Experiment` takes it, or `"networks"` for all networks of conche."""
 
+HINTS = {
+    "quick": "runs are quick without `full` and `replications`",
+    "on": "it runs on threads of this machine",
+}
+"""Hints on arguments that `run` has and `compare` lacks."""
+
 
 def compare(
     sources: Source | Iterable[Source] = (),
-    *,
+    *others: Never,
     controllers: AnyController | Iterable[AnyController] = (),
     baseline: str | None = None,
     full: bool = False,
@@ -45,12 +51,18 @@ def compare(
     Raises ScenarioError if a scenario is invalid or two have the same name, ValueError if the
     baseline is not among the controllers, and the exceptions of `Experiment.run`.
     """
+    if others:
+        raise TypeError("compare: pass several scenarios as a list, such as compare([\"gprs\", \"lossy-lan\"])")
+    for option in options:
+        if option not in LocalArguments.__annotations__:
+            hint = HINTS.get(option, "help(conche.compare) lists all")
+            raise TypeError(f"compare() has no argument `{option}`; {hint}")
     scenarios: dict[str, _conche.Scenario] = {}
     for scenario in _scenarios(sources):
         known = scenarios.setdefault(scenario.name, scenario)
         if known.text != scenario.text:
             raise _conche.ScenarioError(f"two scenarios are called `{scenario.name}`: give one another `name`")
-    names, own = select(list(_each(controllers)) or [name for name, _ in _conche.controllers()])
+    names, own = select(each(controllers) or [name for name, _ in _conche.controllers()])
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"the controller `{name}` is there twice; name it once")
@@ -66,20 +78,17 @@ def compare(
     every = list(scenarios.values())
     return execute(
         lambda directory, of_run, shown: _conche.Scenario.compare(every, compared, own, directory, of_run, shown),
+        own,
         **options,
     )
-
-
-def _each(controllers: AnyController | Iterable[AnyController]) -> Iterable[AnyController]:
-    if isinstance(controllers, (str, type)) or not isinstance(controllers, Iterable):
-        return [controllers]
-    return controllers
 
 
 def _scenarios(sources: Source | Iterable[Source]) -> Iterator[_conche.Scenario]:
     papers, networks = _conche.Scenario.names()
     # A mapping is one scenario, and other iterables are several.
-    is_one = isinstance(sources, (str, PathLike, Mapping))
+    is_one = isinstance(sources, (str, PathLike, Mapping, Experiment))
     for source in cast("list[Source]", [sources] if is_one else list(sources)) or papers:
         for name in networks if source == "networks" else [source]:
+            if isinstance(name, Experiment):
+                raise TypeError(f"compare() takes scenarios, not Experiments: pass the source of {name!r}, and changes by `set` and `only`")
             yield read(name)

@@ -381,6 +381,8 @@ class PathHistory:
     def rttvar(self) -> float | None:
         """Variation of round-trip times in seconds, if measured."""
 
+def is_called(controller: object) -> bool: ...
+
 @final
 class OwnController:
     name: str

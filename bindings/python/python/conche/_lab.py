@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from conche import _conche
 from conche._conche import ScenarioError
-from conche.controller import AnyController, select
+from conche.controller import STATE, AnyController, changed, each, select
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,6 +29,9 @@ Progress = bool | Callable[[int, int], object] | None
 
 Labels = str | int | float | Iterable[str | int | float]
 """One label of an axis, or several; `*` matches any text."""
+
+LEVEL = 4
+"""Frames from a warning of `execute` to the caller of `run`."""
 
 SHOWN = 20
 """Values that a notebook shows."""
@@ -130,8 +134,8 @@ class Experiment:
             scenario = scenario.only(axis, chosen)
         return self._changed(scenario)
 
-    def controllers(self, *controllers: AnyController) -> Experiment:
-        """Replaces the schemes by these controllers, such as `"cocoa:weak_k=1"`, classes or instances
+    def controllers(self, *controllers: AnyController | Iterable[AnyController]) -> Experiment:
+        """Replaces the schemes by these controllers or lists of them, such as `"cocoa:weak_k=1"`, classes or instances
         of `conche.controller.Controller`, or schemes of the scenario; without any, by the
         scenario's schemes.
 
@@ -140,7 +144,8 @@ class Experiment:
         Raises ScenarioError if one is unknown, or two have the same name, and ValueError if results
         of one could not be told apart from those of another version.
         """
-        return self._changed(self._scenario.controllers(*select(controllers)))
+        chosen = [one for given in controllers for one in each(given)]
+        return self._changed(self._scenario.controllers(*select(chosen)))
 
     def quick(self) -> Experiment:
         """Runs at most 3 replications, and fewer or shorter runs: the intervals are wide."""
@@ -202,8 +207,8 @@ class Experiment:
         progress end in the background, and `output` keeps them: the same call continues.
 
         Raises ScenarioError if the scenario cannot run, RunFailure if all runs failed, ValueError
-        if `output` has other results, and OSError if it cannot be written. `Results.failures` has
-        the failed runs if others succeeded.
+        if a number is out of range, and OSError if `output` cannot be written. If some runs failed,
+        it gives a RuntimeWarning, and `Results.failures` has them.
         """
         if on == "ray":
             from conche import ray
@@ -217,8 +222,11 @@ class Experiment:
                 series=series,
                 overwrite=overwrite,
             )
+        if on != "threads":
+            raise ValueError(f'on={on!r}: "threads" or "ray"')
         return execute(
             self._scenario.run,
+            self._scenario.state()[3],
             jobs=jobs,
             progress=progress,
             output=output,
@@ -373,6 +381,16 @@ class Results:
         """Returns the results as one HTML page, as `conche report` writes it."""
         return self._stored.html()
 
+    def _failed(self) -> str:
+        """Returns the number of failed runs and the first, or nothing."""
+        failures = self.failures
+        if not failures:
+            return ""
+        first = failures[0]
+        runs = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
+        of = first.problem.strip().rpartition("\n")[2]
+        return f"{runs} failed, the first in {first.scenario}, {first.cell}, replication {first.replication}: {of}"
+
     def _repr_html_(self) -> str:
         def factor(value: float | None) -> str:
             return "" if value is None else f"{value:.2f}"
@@ -389,16 +407,20 @@ class Results:
             for row, column, measured, interval, unit in values
         ]
         more = f"<p>{total - SHOWN} more values</p>" if total > SHOWN else ""
-        return f"{ranking}{_rows(('row', 'column', 'measured', '95 % interval', 'unit'), first)}{more}"
+        failed = self._failed()
+        note = f"<p>{html.escape(failed)}</p>" if failed else ""
+        return f"{note}{ranking}{_rows(('row', 'column', 'measured', '95 % interval', 'unit'), first)}{more}"
 
     def __repr__(self) -> str:
-        return f"<conche.Results of {', '.join(self._stored.names)} in {self._directory}>"
+        failed = self._failed()
+        note = f"; {failed}" if failed else ""
+        return f"<conche.Results of {', '.join(self._stored.names)} in {self._directory}{note}>"
 
 
 def run(
     source: str | PathLike[str] | Mapping[str, Any],
     *,
-    controllers: Iterable[AnyController] = (),
+    controllers: AnyController | Iterable[AnyController] = (),
     replications: int | None = None,
     quick: bool = False,
     seed: int | None = None,
@@ -413,7 +435,7 @@ def run(
     experiment = Experiment(source)
     for path, value in (set or {}).items():
         experiment = experiment.set(path, value)
-    if chosen := [controllers] if isinstance(controllers, str) else list(controllers):
+    if chosen := each(controllers):
         experiment = experiment.controllers(*chosen)
     if quick:
         experiment = experiment.quick()
@@ -439,6 +461,7 @@ def _rows(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def execute(
     start: Callable[[Path, _conche.RunOptions, Callable[[int, int], object] | None], object],
+    own: Iterable[_conche.OwnController],
     *,
     jobs: int | None = None,
     progress: Progress = None,
@@ -447,7 +470,10 @@ def execute(
     series: float | timedelta | None = None,
     overwrite: bool = False,
 ) -> Results:
-    """Runs what `start` runs into a directory, with options of `Experiment.run`."""
+    """Runs what `start` runs into a directory, with options of `Experiment.run`.
+
+    Warns of failures, and of controllers in Python that runs have changed.
+    """
     temporary = None
     if output is None:
         temporary = tempfile.TemporaryDirectory(prefix="conche-", ignore_cleanup_errors=True)
@@ -466,7 +492,23 @@ def execute(
     finally:
         if bar is not None:
             bar.clear()
-    return Results(directory, temporary)
+    warn_of_changed(own)
+    results = Results(directory, temporary)
+    warn_of_failures(results)
+    return results
+
+
+def warn_of_changed(own: Iterable[_conche.OwnController]) -> None:
+    """Warns if runs have changed controllers in Python."""
+    for name in changed(own):
+        text = f"{name} changed its own attributes during runs: results may depend on their order; {STATE}"
+        warnings.warn(text, RuntimeWarning, stacklevel=LEVEL)
+
+
+def warn_of_failures(results: Results) -> None:
+    """Warns if runs failed."""
+    if failed := results._failed():  # pyright: ignore[reportPrivateUsage]
+        warnings.warn(f"{failed}; see results.failures", RuntimeWarning, stacklevel=LEVEL)
 
 
 def open(directory: str | PathLike[str]) -> Results:

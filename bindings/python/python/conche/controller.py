@@ -25,6 +25,7 @@ import json
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,12 @@ __all__ = [
 
 CAP = 60.0
 """Maximum timeout of the default methods, in seconds."""
+
+
+STATE = "keep state in a Peer or Flight, which `peer` and `flight` return"
+
+METHODS: list[str] = []
+"""Methods of `Controller`."""
 
 
 class Admission(Enum):
@@ -149,6 +156,9 @@ class Controller(Generic[P, F]):
 
     Stored results belong to the text of the class and its bases, its parameters and its `version`:
     an edit repeats the runs. A change of functions outside the class does not: change `version`.
+
+    All runs share the instance, in any order. A method that sets an attribute of `self` fails its
+    run; a changed list or dict gives a RuntimeWarning. `peer` and `flight` return the state of a run.
     """
 
     name: str = ""
@@ -167,6 +177,18 @@ class Controller(Generic[P, F]):
             # Also for frozen dataclasses.
             object.__setattr__(controller, "_given", ",".join(given))
         return controller
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        for method in vars(cls):
+            near = get_close_matches(method, METHODS, 1, 0.8)
+            if near and method not in METHODS and callable(getattr(cls, method)):
+                raise TypeError(f"{cls.__name__}.{method}: did you mean {near[0]}? Other methods start with `_`")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if _conche.is_called(self):
+            raise AttributeError(f"a method set self.{name}, which all runs share; {STATE}")
+        super().__setattr__(name, value)
 
     def measures_rtt(self) -> bool:
         """Returns whether timers follow path measurements, as RFC 7252 §4.8.1 requires for an
@@ -245,6 +267,8 @@ class Controller(Generic[P, F]):
         return Snapshot(peer.rto, peer.srtt, peer.rttvar)
 
 
+METHODS += [name for name, value in vars(Controller).items() if callable(value) and not name.startswith("_")]
+
 AnyController = str | Controller[Any, Any] | type[Controller[Any, Any]]
 """The name of a controller, or one in Python."""
 
@@ -276,6 +300,13 @@ def own(controller: Controller[Any, Any] | type[Controller[Any, Any]]) -> _conch
     )
 
 
+def each(controllers: AnyController | Iterable[AnyController]) -> list[AnyController]:
+    """Returns one controller or several as a list."""
+    if isinstance(controllers, (str, type)) or not isinstance(controllers, Iterable):
+        return [controllers]
+    return list(controllers)
+
+
 def select(
     controllers: Iterable[AnyController],
 ) -> tuple[list[str], list[_conche.OwnController]]:
@@ -287,6 +318,12 @@ def select(
             owned.append(own(controller))
         names.append(controller if isinstance(controller, str) else owned[-1].name)
     return names, owned
+
+
+def changed(controllers: Iterable[_conche.OwnController]) -> list[str]:
+    """Returns the names of controllers whose attributes have changed since `own`."""
+    made = [controller.__reduce__()[1] for controller in controllers]
+    return [name for instance, _, name, version, _ in made if _version(instance) != version]
 
 
 def _version(controller: Controller[Any, Any]) -> int:

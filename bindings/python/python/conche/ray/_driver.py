@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import conche
 from conche import _conche
-
+from conche._lab import warn_of_failures
 from . import _chunk, _storage, _task
 from ._progress import Progress
 from ._storage import Storage
@@ -113,7 +113,9 @@ def run(
     left = [name for name in storage.names() if name.startswith(_storage.TEMPORARY)]
     storage.remove(campaign.stored + left)
     storage.drop()
-    return conche.Results(local, temporary)
+    results = conche.Results(local, temporary)
+    warn_of_failures(results)
+    return results
 
 
 def connected() -> Any:

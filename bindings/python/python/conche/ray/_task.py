@@ -12,7 +12,7 @@ from pathlib import Path
 
 import conche
 from conche import _conche
-
+from conche._lab import warn_of_changed
 from . import _chunk
 from ._storage import Storage
 
@@ -64,7 +64,9 @@ def run_chunk(work: Work, ids: list[str]) -> Done:
 
 def run_part(experiment: conche.Experiment, directory: Path, options: _conche.RunOptions, ids: list[str]) -> _chunk.Chunk:
     scenario = experiment._scenario  # pyright: ignore[reportPrivateUsage]
+    own = scenario.state()[3]
     events, cpu_s, failures = scenario.run_part(directory, options, ids)
+    warn_of_changed(own)
     return _chunk.Chunk(ids, failures, events, cpu_s)
 
 

@@ -3,7 +3,7 @@
 
 pub mod events;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hint;
@@ -185,6 +185,8 @@ fn kept(text: &str) -> &'static str {
 thread_local! {
     /// Once true, the calls of this thread end their runs.
     static CANCEL: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    /// Address of the controller in Python that this thread called last.
+    static CALLED: Cell<usize> = const { Cell::new(0) };
     /// Held during a call, by the worker threads of a campaign.
     static TURN: RefCell<Option<Arc<Mutex<()>>>> = const { RefCell::new(None) };
 }
@@ -304,8 +306,15 @@ fn end_calls(py: Python<'_>, process: u32) -> PyResult<()> {
     Ok(())
 }
 
-/// Has the interpreter call [`end_calls`] at its end.
+/// Returns whether this thread runs methods of the controller in an experiment or in the suite.
+#[pyfunction]
+fn is_called(controller: &Bound<'_, PyAny>) -> bool {
+    CALLED.get() == controller.as_ptr().addr()
+}
+
+/// Adds the functions to the extension module, and has the interpreter call [`end_calls`] at its end.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(is_called, module)?)?;
     let end = wrap_pyfunction!(end_calls, module)?;
     module.py().import("atexit")?.call_method1("register", (end, process::id())).map(drop)
 }
@@ -478,6 +487,7 @@ impl InPython {
             (self.abort)("the experiment was cancelled".to_owned());
         }
         let call = |py: Python<'_>| work(py, shared).map_err(|error| problem(py, shared, method, &error));
+        CALLED.set(shared.object.as_ptr().addr());
         let result = in_turn(|| Python::attach(call));
         drop(entered);
         result.unwrap_or_else(|problem| (self.abort)(problem))
