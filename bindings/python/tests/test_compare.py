@@ -83,7 +83,7 @@ def test_wrong_comparisons_are_explained() -> None:
         conche.compare([YARD, YARD.replace("seed = 1", "seed = 2")], controllers="cocoa")
     with pytest.raises(conche.ScenarioError, match="primary"):
         conche.compare(SCENARIO, controllers="cocoa")
-    with pytest.raises(ValueError, match="replications: at least 1"):
+    with pytest.raises(ValueError, match="replications: a whole number from 1"):
         conche.compare(YARD, controllers="cocoa", replications=0)
     with pytest.raises(FileNotFoundError, match="no comparison"):
         _ = conche.run(YARD, quick=True).ranking
@@ -119,6 +119,9 @@ def test_wrong_parameters_are_explained() -> None:
             conche.configured("cocoa", max_rto=wrong)
     with pytest.raises(ValueError, match="weak_k"):
         conche.configured("cocoa", weak_k=1.5)
+    assert conche.configured("cocoa", weak_k=2.0) == "cocoa:weak_k=2"
+    with pytest.raises(TypeError, match="weak_k: a number.* not None"):
+        conche.configured("cocoa", weak_k=None)  # type: ignore[arg-type]
 
 
 def test_citations_are_those_of_the_repository() -> None:
@@ -130,7 +133,10 @@ def test_citations_are_those_of_the_repository() -> None:
     assert f"version = {{{conche.__version__}}}" in cited
     assert conche.cite("cocoa2014", "etfa14").count("@inproceedings{etfa14") == 1
     assert "draft-ietf-core-cocoa-03" in conche.cite("cocoa:weak_k=1")
-    assert conche.cite("temper") == conche.cite()
+    assert conche.cite("temper") == conche.cite() == conche.cite("conche")
+    assert "Bormann, Carsten" in conche.cite("cocoa")
+    with pytest.raises(TypeError, match=r"cite\(\) takes names"):
+        conche.cite(["anrw18"])  # type: ignore[arg-type]
     for controller in conche.controllers():
         conche.cite(controller)
     with pytest.raises(ValueError, match="did you mean `anrw18`"):

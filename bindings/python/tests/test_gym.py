@@ -388,3 +388,13 @@ def test_an_import_without_gymnasium_names_the_extra() -> None:
     code = "import sys; sys.modules['gymnasium'] = None; import conche.gym"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'ImportError: conche.gym needs Gymnasium and NumPy; pip install "conche[gym]"' in ran.stderr
+
+
+def test_wrong_uses_are_explained() -> None:
+    with pytest.raises(TypeError, match="act: a function"):
+        conche.gym.Policy("dqn")  # type: ignore[arg-type]
+    environments = conche.gym.VectorEnvironment([conche.gym.Environment("lossy-lan")])
+    environments.reset(seed=np.int64(3))  # type: ignore[arg-type]
+    environments.close()
+    with pytest.raises(RuntimeError, match="call reset"):
+        environments.step([0])

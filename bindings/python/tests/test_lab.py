@@ -263,3 +263,35 @@ def test_ctrl_c_interrupts_an_experiment(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=LIMIT)
     assert output.splitlines()[-1] == "interrupted" and process.returncode == 7
+
+
+def test_wrong_numbers_and_options_are_explained(tmp_path: Path) -> None:
+    experiment = conche.Experiment(SCENARIO).only(meters=4)
+    options: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"jobs": -1}, ValueError, "jobs: a whole number from 1 to 1024, not -1"),
+        ({"jobs": 1.5}, TypeError, "jobs: a whole number"),
+        ({"jobs": "2"}, TypeError, "jobs: a whole number"),
+        ({"series": "1"}, TypeError, "series: an interval above 0"),
+        ({"series": 0}, ValueError, "series: an interval above 0"),
+        ({"on": "gpu"}, ValueError, '"threads" or "ray"'),
+        ({"output": "s3://bucket"}, ValueError, 'on="ray"'),
+    ]
+    for wrong, error, text in options:
+        with pytest.raises(error, match=text):
+            experiment.run(**wrong)
+    for change in (experiment.seed, experiment.replications):
+        with pytest.raises(ValueError, match="a whole number from"):
+            change(-1)
+    results = experiment.replications(1).run(output=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"run\(exchanges=True\)"):
+        _ = results.exchanges
+    with pytest.raises(FileNotFoundError, match=r"run\(series=1\)"):
+        _ = results.series
+    with pytest.raises(ValueError, match="overwrite=True"):
+        conche.run("gprs", quick=True, output=tmp_path)
+
+
+def test_names_of_experiments_are_listed() -> None:
+    assert "anrw18" in conche.papers() and "lossy-lan" in conche.networks()
+    with pytest.raises(FileNotFoundError, match="papers are etfa14.*networks are codel"):
+        conche.Experiment("zzzzzz")

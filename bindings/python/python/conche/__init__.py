@@ -4,8 +4,10 @@
 - `conche.gym`: environments for agents that choose retransmission timeouts.
 - `Experiment`, `run` and `open`: simulated experiments on congestion control, such as those of
   published papers, and their results as tables.
+- `papers` and `networks`: names of conche's experiments.
 - `compare`: rankings of controllers over many experiments.
 - `controllers`, `parameters` and `configured`: conche's controllers.
+- `controller` and `conformance`: controllers in Python, and their tests.
 - `cite`: references for publications.
 
       import conche
@@ -17,9 +19,10 @@
 
 from conche._conche import RunFailure, ScenarioError, __version__
 
+from . import conformance
 from ._cite import cite
 from ._compare import compare
-from ._lab import Experiment, Failure, PlannedRun, Results, Table, open, run
+from ._lab import Experiment, Failure, PlannedRun, Results, Table, networks, open, papers, run
 from ._parameters import Parameter, configured, controllers, parameters
 
 __all__ = [
@@ -35,8 +38,11 @@ __all__ = [
     "cite",
     "compare",
     "configured",
+    "conformance",
     "controllers",
+    "networks",
     "open",
+    "papers",
     "parameters",
     "run",
 ]

@@ -19,17 +19,20 @@ def cite(*names: str) -> str:
     Raises ValueError if a name is unknown.
     """
     text = resources.files("conche").joinpath("references.bib").read_text(encoding="utf-8")
+    text = text.replace("{VERSION}", f"{{{_conche.__version__}}}")
     entries = {entry[entry.index("{") + 1 : entry.index(",")]: entry.strip() for entry in text.split("\n\n")}
     sources = dict(_conche.controllers())
-    cited = [entries["conche"].replace("VERSION", _conche.__version__)]
+    cited = [entries["conche"]]
     for name in names:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"cite() takes names, such as cite(\"anrw18\", \"cocoa\"), not {name!r}")
         controller = name.partition(":")[0]
         if name not in entries and controller not in sources:
-            known = [*entries, *sources]
+            known = list(dict.fromkeys([*entries, *sources]))
             near = get_close_matches(name, known, 1)
             hint = f"did you mean `{near[0]}`?" if near else f"names are {', '.join(known)}"
             raise ValueError(f"no paper or controller is called `{name}`; {hint}")
-        cited += [entries[name]] if name in entries else _of_controller(controller, sources[controller], entries)
+        cited += [entries[controller]] if controller in entries else _of_controller(controller, sources[controller], entries)
     return "\n\n".join(dict.fromkeys(cited))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import operator
 import os
 import sys
 import tempfile
@@ -29,6 +30,9 @@ Progress = bool | Callable[[int, int], object] | None
 
 Labels = str | int | float | Iterable[str | int | float]
 """One label of an axis, or several; `*` matches any text."""
+
+JOBS, REPLICATIONS, SEED = 1024, 2**32 - 1, 2**64 - 1
+"""Maxima."""
 
 LEVEL = 4
 """Frames from a warning of `execute` to the caller of `run`."""
@@ -153,11 +157,11 @@ class Experiment:
 
     def replications(self, number: int) -> Experiment:
         """Sets the replications of each cell, at least 1."""
-        return self._changed(self._scenario.replications(number))
+        return self._changed(self._scenario.replications(whole("replications", number, 1, REPLICATIONS)))
 
     def seed(self, seed: int) -> Experiment:
-        """Sets the seed of all random numbers."""
-        return self._changed(self._scenario.seed(seed))
+        """Sets the seed of all random numbers, from 0 to 2**64 - 1."""
+        return self._changed(self._scenario.seed(whole("seed", seed, 0, SEED)))
 
     @property
     def name(self) -> str:
@@ -196,7 +200,8 @@ class Experiment:
         - `progress`: True shows a bar if standard error is a terminal; on Ray, lines otherwise. A function is called with
           the work done and all work, in a unit of estimated duration.
         - `output`: directory of the results, which has the files of `conche run -o`. Runs that it
-          has are not repeated; with `overwrite`, its results are removed first. Without `output`,
+          has are not repeated: tables have the runs of this call, also after one with other
+          controllers or cells. With `overwrite`, its results are removed first. Without `output`,
           the results are in a temporary directory until the Results are no longer used. On Ray, a
           directory that all nodes reach, or `"s3://bucket/prefix"`.
         - `exchanges`: keeps every exchange, for `Results.exchanges`.
@@ -207,7 +212,7 @@ class Experiment:
         progress end in the background, and `output` keeps them: the same call continues.
 
         Raises ScenarioError if the scenario cannot run, RunFailure if all runs failed, ValueError
-        if a number is out of range, and OSError if `output` cannot be written. If some runs failed,
+        if a number is out of range or `output` has results of another scenario, and OSError if `output` cannot be written. If some runs failed,
         it gives a RuntimeWarning, and `Results.failures` has them.
         """
         if on == "ray":
@@ -357,15 +362,18 @@ class Results:
     @property
     def exchanges(self) -> Table:
         """One row for each exchange. Raises FileNotFoundError without `exchanges=True`."""
-        return self._parquet("exchanges.parquet")
+        return self._parquet("exchanges.parquet", "run(exchanges=True)")
 
     @property
     def series(self) -> Table:
         """Time series of clients and links. Raises FileNotFoundError without `series`."""
-        return self._parquet("series.parquet")
+        return self._parquet("series.parquet", "run(series=1)")
 
-    def _parquet(self, name: str) -> Table:
-        return Table(_conche.ArrowTable.parquet(self._directory / name), self._temporary)
+    def _parquet(self, name: str, option: str = "run()") -> Table:
+        path = self._directory / name
+        if not path.exists():
+            raise FileNotFoundError(2, f"{option} keeps this table", os.fspath(path))
+        return Table(_conche.ArrowTable.parquet(path), self._temporary)
 
     def figure(self, column: str, *, only: Mapping[str, Labels] | None = None) -> str:
         """Draws a value over a numeric axis as an SVG image, with one line per scheme.
@@ -474,11 +482,16 @@ def execute(
 
     Warns of failures, and of controllers in Python that runs have changed.
     """
+    jobs = None if jobs is None else whole("jobs", jobs, 1, JOBS)
+    interval = series.total_seconds() if isinstance(series, timedelta) else series
+    if interval is not None and not isinstance(interval, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"series: an interval above 0, in seconds, not {series!r}")
+    if output is not None and "://" in os.fspath(output):
+        raise ValueError(f'output={output!r}: only runs with on="ray" write to an object store; name a directory')
     temporary = None
     if output is None:
         temporary = tempfile.TemporaryDirectory(prefix="conche-", ignore_cleanup_errors=True)
     directory = Path(temporary.name if temporary else cast("str | PathLike[str]", output))
-    interval = series.total_seconds() if isinstance(series, timedelta) else series
     bar = _Bar() if progress is True and sys.stderr.isatty() else None
     shown = bar or (progress if callable(progress) else None)
     try:
@@ -496,6 +509,18 @@ def execute(
     results = Results(directory, temporary)
     warn_of_failures(results)
     return results
+
+
+def whole(name: str, value: int, least: int, most: int) -> int:
+    """Returns a whole number. Raises TypeError for others, and ValueError beyond the bounds."""
+    expected = f"{name}: a whole number from {least} to {most}, not {value!r}"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(expected) from None
+    if not least <= number <= most:
+        raise ValueError(expected)
+    return number
 
 
 def warn_of_changed(own: Iterable[_conche.OwnController]) -> None:
@@ -519,6 +544,16 @@ def open(directory: str | PathLike[str]) -> Results:
     return Results(Path(directory))
 
 
+def papers() -> list[str]:
+    """Returns the names of the papers that `Experiment` repeats."""
+    return _conche.Scenario.names()[0]
+
+
+def networks() -> list[str]:
+    """Returns the names of conche's own networks, which `Experiment` takes."""
+    return _conche.Scenario.names()[1]
+
+
 def read(source: str | PathLike[str] | Mapping[str, Any]) -> _conche.Scenario:
     """Reads a scenario, as `Experiment` describes."""
     if isinstance(source, Mapping):
@@ -536,9 +571,9 @@ def read(source: str | PathLike[str] | Mapping[str, Any]) -> _conche.Scenario:
     try:
         return _conche.Scenario.read(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
-        papers, networks = _conche.Scenario.names()
-        near = get_close_matches(os.fspath(source), papers + networks, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"papers are {', '.join(papers)}"
+        near = get_close_matches(os.fspath(source), papers() + networks(), 1)
+        names = f"papers are {', '.join(papers())}; networks are {', '.join(networks())}"
+        hint = f"did you mean `{near[0]}`?" if near else names
         message = f"no file, paper or network has this name; {hint}"
         raise FileNotFoundError(2, message, os.fspath(source)) from None
 

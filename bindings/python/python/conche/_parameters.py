@@ -58,20 +58,24 @@ def configured(controller: str, /, **values: Value | timedelta) -> str:
     ValueError if a parameter is unknown or a value out of range.
     """
     known = {parameter.name: parameter for parameter in parameters(controller)}
-    texts = [(name, _text(known.get(name), value)) for name, value in values.items()]
+    texts = [(name, _text(name, known.get(name), value)) for name, value in values.items()]
     return _conche.configured(controller, texts)
 
 
-def _text(parameter: Parameter | None, value: Value | timedelta) -> str:
+def _text(name: str, parameter: Parameter | None, value: Value | timedelta) -> str:
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool):
         return str(value).lower()
+    if not isinstance(value, (int, float, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{name}: a number, a bool, a word or a timedelta, not {value!r}")
     if parameter is None or isinstance(value, str):
         return str(value)
     if parameter.unit == "s":
         return f"{_decimal(value, 6)}s"
-    return _decimal(value, 3) if isinstance(parameter.default, float) else str(value)
+    if isinstance(parameter.default, float):
+        return _decimal(value, 3)
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _decimal(value: float, places: int) -> str:

@@ -13,6 +13,20 @@ agent chooses the RTO, from which the first timeout is drawn, 1 to 1.5 times as 
 retransmission doubles it, up to 60 s. The endpoint's safety envelope applies, as for all
 controllers. `Policy` makes a trained agent a controller of an `Experiment`.
 
+An observation has the features of `FEATURES`, in its order, which a real endpoint could measure:
+
+- `rto`: RTO of the last exchange with the peer in seconds; before the first, 2.
+- `srtt`, `rttvar`: RFC 6298's estimates in seconds from exchanges without retransmission; before
+  the first, 0.
+- `min_rtt`: the least of these round-trip times in seconds; before the first, 0.
+- `elapsed`: duration of the peer's last ended exchange in seconds; before the first, 0.
+- `retransmissions`: number of its retransmissions.
+- `failed`: 1 if it ended without an acknowledgement.
+- `idle`: time since the peer's last acknowledgement in seconds; before the first, since its state
+  was made.
+- `in_flight`: other exchanges in flight to the peer.
+- `queued`: messages to the peer that await admission.
+
 It needs `pip install "conche[gym]"`.
 """
 
@@ -62,20 +76,7 @@ FEATURES = {
     "in_flight": 65535.0,
     "queued": 65535.0,
 }
-"""Maxima of the features of an observation, which a real endpoint could measure; minima are 0.
-
-- `rto`: RTO of the last exchange with the peer in seconds; before the first, 2.
-- `srtt`, `rttvar`: RFC 6298's estimates in seconds from exchanges without retransmission; before
-  the first, 0.
-- `min_rtt`: the least of these round-trip times in seconds.
-- `elapsed`: duration of the peer's last ended exchange in seconds.
-- `retransmissions`: number of its retransmissions.
-- `failed`: 1 if it ended without an acknowledgement.
-- `idle`: time since the peer's last acknowledgement in seconds; before the first, since its state
-  was made.
-- `in_flight`: other exchanges in flight to the peer.
-- `queued`: messages to the peer that await admission.
-"""
+"""Maxima of the features of an observation, which the module describes; minima are 0."""
 
 FACTORS = (0.5, 0.8, 1.0, 1.25, 2.0)
 """Default factors of the RTO."""
@@ -255,7 +256,7 @@ class Environment(gymnasium.Env["Observation", Any]):
             raise ValueError(f"no cell is called {name!r}; did you mean {', '.join(map(repr, near))}?") from None
 
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else operator.index(seed))
         self.close()
         options = {} if options is None else options
         if unknown := set(options) - {"cell", "replication"}:
@@ -360,8 +361,8 @@ class VectorEnvironment(VectorEnv["Observation", Any, Any]):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Infos]:
         """Begins all episodes; an integer seeds each environment with the next number."""
-        if seed is None or isinstance(seed, int):
-            seeds = [None if seed is None else seed + place for place in range(self.num_envs)]
+        if seed is None or isinstance(seed, (int, np.integer)):
+            seeds = [None if seed is None else int(seed) + place for place in range(self.num_envs)]
         else:
             seeds = list(seed)
             if len(seeds) != self.num_envs:
@@ -422,6 +423,7 @@ class VectorEnvironment(VectorEnv["Observation", Any, Any]):
 
     def close_extras(self, **_: Any) -> None:
         """Ends all episodes."""
+        self._over = [False] * self.num_envs
         for environment in self._environments:
             environment.close()
 
@@ -473,6 +475,8 @@ class Policy(Controller[_Observed]):
         rto: tuple[float, float] = RTO,
         version: int | str | None = None,
     ) -> None:
+        if not callable(act):
+            raise TypeError(f"act: a function from an observation to an action, not {act!r}")
         self.act = act
         self.name = name
         self.version = version

@@ -120,7 +120,7 @@ impl From<Problem> for PyErr {
             Problem::Scenario(error) => ScenarioError::new_err(error.to_string()),
             Problem::Experiment(error) => PyRuntimeError::new_err(error.to_string()),
             Problem::Store(error @ (StoreError::Previous { .. } | StoreError::Import { .. })) => {
-                PyValueError::new_err(error.to_string())
+                PyValueError::new_err(error.to_string().replace("--overwrite", "overwrite=True"))
             }
             Problem::Part(error) => PyValueError::new_err(error.to_string()),
             Problem::Store(error) => PyOSError::new_err(with_source(&error)),
