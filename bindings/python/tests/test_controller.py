@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import pydoc
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import conche
+import conche.gym
 import polars
 import pyarrow
 import pytest
@@ -320,3 +322,12 @@ def test_failed_runs_give_a_warning() -> None:
         results = experiment.run()
     assert warned[0].filename == __file__
     assert "2 runs failed" in repr(results) and "2 runs failed" in results._repr_html_()
+
+
+def test_help_describes_events_and_features() -> None:
+    for of in (Acknowledged, Expired, Load, Sent, Submission):
+        assert of.__doc__
+        for name, attribute in vars(of).items():
+            assert name.startswith("_") or attribute.__doc__, (of, name)
+    assert "identified transmission" in pydoc.render_doc(Acknowledged)
+    assert "`min_rtt`" in pydoc.render_doc(conche.gym)

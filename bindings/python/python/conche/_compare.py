@@ -48,6 +48,9 @@ def compare(
     - `set` and `only`: changes to every scenario, as by the methods of `Experiment`.
     - Further options are those of `Experiment.run`, except `on`.
 
+    Each purpose of networks has a ranking of its own. A `regret` of 1 means that a controller is
+    in no cell significantly worse than the best one, or than the baseline.
+
     Raises ScenarioError if a scenario is invalid or two have the same name, ValueError if the
     baseline is not among the controllers, and the exceptions of `Experiment.run`.
     """

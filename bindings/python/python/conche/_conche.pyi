@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Literal, TypedDict, final
+from typing import Any, Literal, TypedDict, final
 
 __version__: str
 LAB_VERSION: str
@@ -294,14 +294,19 @@ class AckedCopy:
     def __new__(cls, certainty: Literal["exact", "at-least", "unknown"], number: int = 0) -> AckedCopy: ...
     @property
     def certainty(self) -> Literal["exact", "at-least", "unknown"]:
-        """It is number `number`, this or a later one, or any of them."""
+        """Whether it is number `number` (`exact`), this or a later one (`at-least`), or any (`unknown`)."""
     @property
     def number(self) -> int:
         """0 for the original, n for retransmission n."""
 
 @final
 class Acknowledged:
-    """An exchange's first acknowledgement."""
+    """An exchange's first acknowledgement.
+
+    Its samples of the round-trip time differ after retransmissions: `rtt` counts from the original
+    transmission, `strong_rtt` is None, and `rtt_of_known_copy` counts from the answered
+    transmission if `copy` identifies it.
+    """
 
     def __new__(
         cls,
@@ -334,13 +339,15 @@ class Acknowledged:
         """Seconds since the original transmission."""
     @property
     def rtt(self) -> float | None:
-        """Seconds since the original transmission, up to 247; None for a separate response."""
+        """Seconds from the original transmission to `now`, up to 247; None for a separate response."""
     @property
     def strong_rtt(self) -> float | None:
-        """`rtt` without retransmissions, which is unambiguous (Karn's algorithm), or None."""
+        """`rtt` in seconds if there was no retransmission, so that it is unambiguous (Karn's algorithm); else
+        None."""
     @property
     def rtt_of_known_copy(self) -> float | None:
-        """Round-trip time of the only or identified transmission, in seconds, or None."""
+        """Seconds from the only or identified transmission to `now`; None if `copy` is not `exact` after
+        retransmissions, and for a separate response."""
 
 @final
 class Abandoned:
@@ -386,6 +393,8 @@ def is_called(controller: object) -> bool: ...
 @final
 class OwnController:
     name: str
+    version: int
+    controller: Any
 
     def __new__(
         cls,

@@ -258,7 +258,7 @@ class Table:
 
         pyarrow.table(results.runs)
         polars.DataFrame(results.runs)
-        pyarrow.table(results.runs).to_pandas()
+        pandas.DataFrame.from_arrow(results.runs)  # pandas 3
 
     Tables of files are read again by each of these calls, and may be larger than memory.
     """

@@ -82,9 +82,7 @@ CAP = 60.0
 
 
 STATE = "keep state in a Peer or Flight, which `peer` and `flight` return"
-
-METHODS: list[str] = []
-"""Methods of `Controller`."""
+"""Advice in errors."""
 
 
 class Admission(Enum):
@@ -180,9 +178,10 @@ class Controller(Generic[P, F]):
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
+        known = [name for name, value in vars(Controller).items() if callable(value) and not name.startswith("_")]
         for method in vars(cls):
-            near = get_close_matches(method, METHODS, 1, 0.8)
-            if near and method not in METHODS and callable(getattr(cls, method)):
+            near = get_close_matches(method, known, 1, 0.8)
+            if near and method not in known and callable(getattr(cls, method)):
                 raise TypeError(f"{cls.__name__}.{method}: did you mean {near[0]}? Other methods start with `_`")
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -267,8 +266,6 @@ class Controller(Generic[P, F]):
         return Snapshot(peer.rto, peer.srtt, peer.rttvar)
 
 
-METHODS += [name for name, value in vars(Controller).items() if callable(value) and not name.startswith("_")]
-
 AnyController = str | Controller[Any, Any] | type[Controller[Any, Any]]
 """The name of a controller, or one in Python."""
 
@@ -322,8 +319,7 @@ def select(
 
 def changed(controllers: Iterable[_conche.OwnController]) -> list[str]:
     """Returns the names of controllers whose attributes have changed since `own`."""
-    made = [controller.__reduce__()[1] for controller in controllers]
-    return [name for instance, _, name, version, _ in made if _version(instance) != version]
+    return [of.name for of in controllers if _version(of.controller) != of.version]
 
 
 def _version(controller: Controller[Any, Any]) -> int:

@@ -30,6 +30,7 @@ fn sample_of(micros: Option<Micros>) -> Option<f64> {
     micros.map(|micros| Duration::from(micros).as_secs_f64())
 }
 
+/// Non-confirmable messages sent to a peer.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NonHistory(control::NonHistory);
@@ -52,21 +53,25 @@ impl NonHistory {
         }))
     }
 
+    /// Time of the last in seconds; None if its response came while outstanding (RFC 7252 §4.7).
     #[getter]
     fn last(&self) -> Option<f64> {
         self.0.last.map(seconds)
     }
 
+    /// Number since the last Confirmable message, at most 255.
     #[getter]
     fn since_confirmable(&self) -> u8 {
         self.0.since_confirmable
     }
 
+    /// Time of the first since the peer's last message, in seconds, if any.
     #[getter]
     fn unanswered_since(&self) -> Option<f64> {
         self.0.unanswered_since.map(seconds)
     }
 
+    /// Bytes since the peer's last message.
     #[getter]
     fn unanswered_bytes(&self) -> u32 {
         self.0.unanswered_bytes
@@ -77,6 +82,7 @@ impl NonHistory {
     }
 }
 
+/// A peer's other messages, in flight and queued.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load(pub control::Load);
@@ -90,21 +96,25 @@ impl Load {
         Self(control::Load { exchanges, bytes, queued, non })
     }
 
+    /// Other exchanges in NSTART slots.
     #[getter]
     fn exchanges(&self) -> u16 {
         self.0.exchanges
     }
 
+    /// Bytes of their messages.
     #[getter]
     fn bytes(&self) -> u32 {
         self.0.bytes
     }
 
+    /// Other messages awaiting admission.
     #[getter]
     fn queued(&self) -> u16 {
         self.0.queued
     }
 
+    /// Non-confirmable messages sent.
     #[getter]
     fn non(&self) -> NonHistory {
         NonHistory(self.0.non)
@@ -119,6 +129,7 @@ fn load_of(load: Option<PyRef<'_, Load>>) -> control::Load {
     load.map(|load| load.0).unwrap_or_default()
 }
 
+/// A message awaiting admission.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission(pub control::Submission);
@@ -131,21 +142,25 @@ impl Submission {
         Self(control::Submission { confirmable, may_confirm, bytes, probing_rate })
     }
 
+    /// Confirmable or Non-confirmable.
     #[getter]
     fn confirmable(&self) -> bool {
         self.0.confirmable
     }
 
+    /// May be sent as Confirmable, to detect a dead peer.
     #[getter]
     fn may_confirm(&self) -> bool {
         self.0.may_confirm
     }
 
+    /// UDP payload plus configured overhead.
     #[getter]
     fn bytes(&self) -> u32 {
         self.0.bytes
     }
 
+    /// The endpoint's PROBING_RATE (RFC 7252 §4.7, §4.8) in bytes per second.
     #[getter]
     fn probing_rate(&self) -> u32 {
         self.0.probing_rate
@@ -156,6 +171,7 @@ impl Submission {
     }
 }
 
+/// A transmission.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent(pub control::Sent);
@@ -176,31 +192,37 @@ impl Sent {
         Ok(Self(control::Sent { now, attempt, confirmable, bytes, random, load }))
     }
 
+    /// Time of the transmission in seconds.
     #[getter]
     fn now(&self) -> f64 {
         seconds(self.0.now)
     }
 
+    /// 0 for the original, n for retransmission n.
     #[getter]
     fn attempt(&self) -> u8 {
         self.0.attempt
     }
 
+    /// Sent as Confirmable.
     #[getter]
     fn confirmable(&self) -> bool {
         self.0.confirmable
     }
 
+    /// UDP payload plus overhead.
     #[getter]
     fn bytes(&self) -> u32 {
         self.0.bytes
     }
 
+    /// 32 uniform random bits for the timeout, the only randomness.
     #[getter]
     fn random(&self) -> u32 {
         self.0.random
     }
 
+    /// Other messages of this peer.
     #[getter]
     fn load(&self) -> Load {
         Load(self.0.load)
@@ -211,6 +233,7 @@ impl Sent {
     }
 }
 
+/// An expired retransmission timer.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired(pub control::Expired);
@@ -223,16 +246,19 @@ impl Expired {
         Ok(Self(control::Expired { now: of_test(now)?, attempt, load: load_of(load) }))
     }
 
+    /// Time of the call in seconds, not before the deadline.
     #[getter]
     fn now(&self) -> f64 {
         seconds(self.0.now)
     }
 
+    /// The timer's transmission: 0 for the original.
     #[getter]
     fn attempt(&self) -> u8 {
         self.0.attempt
     }
 
+    /// Other messages of this peer.
     #[getter]
     fn load(&self) -> Load {
         Load(self.0.load)
@@ -243,10 +269,12 @@ impl Expired {
     }
 }
 
+/// The transmission that an acknowledgement answers.
 #[pyclass(frozen, eq, get_all, module = "conche.controller")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckedCopy {
     certainty: &'static str,
+    /// 0 for the original, n for retransmission n.
     number: u8,
 }
 
@@ -285,7 +313,11 @@ impl AckedCopy {
     }
 }
 
-/// Transmissions of an exchange, and its end.
+/// An exchange's first acknowledgement.
+///
+/// Its samples of the round-trip time differ after retransmissions: `rtt` counts from the original
+/// transmission, `strong_rtt` is None, and `rtt_of_known_copy` counts from the answered
+/// transmission if `copy` identifies it.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
@@ -330,21 +362,25 @@ impl Acknowledged {
         Ok(Self { now: of_test(now)?, sent, copy, kind, load: load_of(load) })
     }
 
+    /// Time of arrival in seconds.
     #[getter]
     fn now(&self) -> f64 {
         seconds(self.now)
     }
 
+    /// Times of all transmissions in seconds, at least one.
     #[getter]
     fn sent<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.sent.iter().copied().map(seconds))
     }
 
+    /// The acknowledged transmission.
     #[getter]
     fn copy(&self) -> AckedCopy {
         AckedCopy::of(self.copy)
     }
 
+    /// An ACK with the response, an Empty ACK, or a separate response without an ACK before.
     #[getter]
     fn kind(&self) -> &'static str {
         match self.kind {
@@ -354,31 +390,39 @@ impl Acknowledged {
         }
     }
 
+    /// Other messages of this peer.
     #[getter]
     fn load(&self) -> Load {
         Load(self.load)
     }
 
+    /// Number of retransmissions.
     #[getter]
     fn retransmissions(&self) -> usize {
         self.native().retransmissions()
     }
 
+    /// Seconds since the original transmission.
     #[getter]
     fn since_first(&self) -> f64 {
         self.native().since_first().as_secs_f64()
     }
 
+    /// Seconds from the original transmission to `now`, up to 247; None for a separate response.
     #[getter]
     fn rtt(&self) -> Option<f64> {
         sample_of(sample::rtt(&self.native()))
     }
 
+    /// `rtt` in seconds if there was no retransmission, so that it is unambiguous (Karn's algorithm); else
+    /// None.
     #[getter]
     fn strong_rtt(&self) -> Option<f64> {
         sample_of(sample::strong_rtt(&self.native()))
     }
 
+    /// Seconds from the only or identified transmission to `now`; None if `copy` is not `exact` after
+    /// retransmissions, and for a separate response.
     #[getter]
     fn rtt_of_known_copy(&self) -> Option<f64> {
         sample_of(sample::rtt_of_known_copy(&self.native()))
@@ -398,6 +442,7 @@ pub fn name_of(reason: AbandonReason) -> &'static str {
     }
 }
 
+/// An exchange's end without acknowledgement.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abandoned {
@@ -438,21 +483,26 @@ impl Abandoned {
         Ok(Self { now: of_test(now)?, reason, sent, load: load_of(load) })
     }
 
+    /// Time of the end in seconds.
     #[getter]
     fn now(&self) -> f64 {
         seconds(self.now)
     }
 
+    /// MAX_RETRANSMIT is exhausted, the application cancels, the peer resets, or the network
+    /// reports the peer unreachable.
     #[getter]
     fn reason(&self) -> &'static str {
         name_of(self.reason)
     }
 
+    /// Times of all transmissions in seconds, at least one.
     #[getter]
     fn sent<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.sent.iter().copied().map(seconds))
     }
 
+    /// Other messages of this peer.
     #[getter]
     fn load(&self) -> Load {
         Load(self.load)
@@ -463,22 +513,26 @@ impl Abandoned {
     }
 }
 
+/// A path's state from all its peers' exchanges.
 #[pyclass(frozen, eq, module = "conche.controller")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathHistory(pub path_history::PathHistory);
 
 #[pymethods]
 impl PathHistory {
+    /// Time of the last exchange in seconds.
     #[getter]
     fn heard(&self) -> f64 {
         seconds(self.0.heard())
     }
 
+    /// Smoothed round-trip time in seconds, if measured.
     #[getter]
     fn srtt(&self) -> Option<f64> {
         self.0.learnt().map(|(srtt, _)| srtt.as_secs_f64())
     }
 
+    /// Variation of round-trip times in seconds, if measured.
     #[getter]
     fn rttvar(&self) -> Option<f64> {
         self.0.learnt().map(|(_, rttvar)| rttvar.as_secs_f64())

@@ -130,6 +130,16 @@ impl OwnController {
     }
 
     #[getter]
+    fn controller(&self, py: Python<'_>) -> Py<PyAny> {
+        self.shared.object.clone_ref(py)
+    }
+
+    #[getter]
+    fn version(&self) -> u32 {
+        self.version
+    }
+
+    #[getter]
     fn name(&self) -> &str {
         &self.shared.name
     }
