@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from conche import _conche
 from conche._conche import ScenarioError
-from conche.controller import STATE, AnyController, changed, each, select
+from conche.controller import STATE, AnyController, each, select, states
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -494,6 +494,7 @@ def execute(
     directory = Path(temporary.name if temporary else cast("str | PathLike[str]", output))
     bar = _Bar() if progress is True and sys.stderr.isatty() else None
     shown = bar or (progress if callable(progress) else None)
+    before = states(own)
     try:
         options: _conche.RunOptions = {
             "jobs": jobs,
@@ -505,7 +506,7 @@ def execute(
     finally:
         if bar is not None:
             bar.clear()
-    warn_of_changed(own)
+    warn_of_changed(before, own)
     results = Results(directory, temporary)
     warn_of_failures(results)
     return results
@@ -523,10 +524,12 @@ def whole(name: str, value: int, least: int, most: int) -> int:
     return number
 
 
-def warn_of_changed(own: Iterable[_conche.OwnController]) -> None:
-    """Warns if runs have changed controllers in Python."""
-    for name in changed(own):
-        text = f"{name} changed its own attributes during runs: results may depend on their order; {STATE}"
+def warn_of_changed(before: list[tuple[str, str]], own: Iterable[_conche.OwnController]) -> None:
+    """Warns if runs have changed controllers in Python since they had these states."""
+    for now, then in zip(states(own), before, strict=True):
+        if now == then:
+            continue
+        text = f"{now[0]} changed its own attributes during runs: results may depend on their order; {STATE}"
         warnings.warn(text, RuntimeWarning, stacklevel=LEVEL)
 
 

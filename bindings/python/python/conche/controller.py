@@ -317,9 +317,15 @@ def select(
     return names, owned
 
 
-def changed(controllers: Iterable[_conche.OwnController]) -> list[str]:
-    """Returns the names of controllers whose attributes have changed since `own`."""
-    return [of.name for of in controllers if _version(of.controller) != of.version]
+def states(controllers: Iterable[_conche.OwnController]) -> list[tuple[str, str]]:
+    """Returns names and attributes of controllers; attributes that cannot be pickled are absent."""
+    found: list[tuple[str, str]] = []
+    for controller in controllers:
+        try:
+            found.append((controller.name, _state(controller.controller)))
+        except Exception:
+            found.append((controller.name, ""))
+    return found
 
 
 def _version(controller: Controller[Any, Any]) -> int:
@@ -338,15 +344,18 @@ def _version(controller: Controller[Any, Any]) -> int:
                     "set `version = 1` in the class, and change it with the behaviour"
                 )
                 raise ValueError(message) from None
-    # The attributes of an instance, with or without slots.
-    state = controller.__reduce_ex__(2)[2:3]
     try:
-        parts.append(json.dumps(state, sort_keys=True, default=_pickled))
+        parts.append(_state(controller))
     except Exception as error:
         if controller.version is None:
             message = f"{type(controller).__name__} has parameters that cannot be pickled ({error}); set a `version`"
             raise ValueError(message) from None
     return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:4], "big")
+
+
+def _state(controller: Controller[Any, Any]) -> str:
+    """Returns the attributes of an instance, with or without slots."""
+    return json.dumps(controller.__reduce_ex__(2)[2:3], sort_keys=True, default=_pickled)
 
 
 def _pickled(value: object) -> str:

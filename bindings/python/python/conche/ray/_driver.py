@@ -20,6 +20,7 @@ from typing import Any, cast
 import conche
 from conche import _conche
 from conche._lab import warn_of_failures
+
 from . import _chunk, _storage, _task
 from ._progress import Progress
 from ._storage import Storage

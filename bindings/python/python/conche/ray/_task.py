@@ -13,6 +13,8 @@ from pathlib import Path
 import conche
 from conche import _conche
 from conche._lab import warn_of_changed
+from conche.controller import states
+
 from . import _chunk
 from ._storage import Storage
 
@@ -65,8 +67,9 @@ def run_chunk(work: Work, ids: list[str]) -> Done:
 def run_part(experiment: conche.Experiment, directory: Path, options: _conche.RunOptions, ids: list[str]) -> _chunk.Chunk:
     scenario = experiment._scenario  # pyright: ignore[reportPrivateUsage]
     own = scenario.state()[3]
+    before = states(own)
     events, cpu_s, failures = scenario.run_part(directory, options, ids)
-    warn_of_changed(own)
+    warn_of_changed(before, own)
     return _chunk.Chunk(ids, failures, events, cpu_s)
 
 
