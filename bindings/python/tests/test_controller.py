@@ -307,6 +307,9 @@ def test_state_that_runs_would_share_is_reported() -> None:
         experiment.controllers(Counting).run()
     with pytest.warns(RuntimeWarning, match="Listing changed its own attributes during runs"):
         experiment.controllers(Listing()).run()
+    own = Smooth()
+    conche.gym.Environment(experiment.controllers(own, "default"))
+    own.gain = 0.5
 
 
 def test_a_misspelt_method_is_named() -> None:
@@ -318,7 +321,8 @@ def test_a_misspelt_method_is_named() -> None:
 
 def test_failed_runs_give_a_warning() -> None:
     experiment = conche.Experiment(SCENARIO).only(meters=4).controllers(["default", Raising])
-    with pytest.warns(RuntimeWarning, match=r"2 runs failed, the first in .*, Raising/4, replication 0: LookupError") as warned:
+    problem = "2 runs failed, the first in .*, Raising/4, replication 0: LookupError"
+    with pytest.warns(RuntimeWarning, match=problem) as warned:
         results = experiment.run()
     assert warned[0].filename == __file__
     assert "2 runs failed" in repr(results) and "2 runs failed" in results._repr_html_()

@@ -93,5 +93,6 @@ def _scenarios(sources: Source | Iterable[Source]) -> Iterator[_conche.Scenario]
     for source in cast("list[Source]", [sources] if is_one else list(sources)) or papers:
         for name in networks if source == "networks" else [source]:
             if isinstance(name, Experiment):
-                raise TypeError(f"compare() takes scenarios, not Experiments: pass the source of {name!r}, and changes by `set` and `only`")
+                hint = f"pass the source of {name!r}, and changes by `set` and `only`"
+                raise TypeError(f"compare() takes scenarios, not Experiments: {hint}")
             yield read(name)

@@ -195,7 +195,7 @@ fn kept(text: &str) -> &'static str {
 thread_local! {
     /// Once true, the calls of this thread end their runs.
     static CANCEL: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
-    /// Address of the controller in Python that this thread called last.
+    /// Address of the controller in Python that this thread calls; 0 without a call.
     static CALLED: Cell<usize> = const { Cell::new(0) };
     /// Held during a call, by the worker threads of a campaign.
     static TURN: RefCell<Option<Arc<Mutex<()>>>> = const { RefCell::new(None) };
@@ -497,8 +497,9 @@ impl InPython {
             (self.abort)("the experiment was cancelled".to_owned());
         }
         let call = |py: Python<'_>| work(py, shared).map_err(|error| problem(py, shared, method, &error));
-        CALLED.set(shared.object.as_ptr().addr());
+        let before = CALLED.replace(shared.object.as_ptr().addr());
         let result = in_turn(|| Python::attach(call));
+        CALLED.set(before);
         drop(entered);
         result.unwrap_or_else(|problem| (self.abort)(problem))
     }
