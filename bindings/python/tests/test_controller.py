@@ -144,7 +144,7 @@ def test_an_error_fails_the_controllers_runs_only(wrong: type[Controller], probl
     experiment = conche.Experiment(SCENARIO).only(meters=4)
     with pytest.raises(conche.RunFailure, match=f"(?s){problem}"):
         experiment.controllers(wrong).run()
-    with pytest.warns(RuntimeWarning, match="2 runs failed"):
+    with pytest.warns(RuntimeWarning, match="2 of 4 runs failed"):
         results = experiment.controllers("default", wrong).run()
     failures = results.failures
     assert [failure.cell for failure in failures] == [f"{wrong.__name__}/4"] * 2
@@ -321,11 +321,11 @@ def test_a_misspelt_method_is_named() -> None:
 
 def test_failed_runs_give_a_warning() -> None:
     experiment = conche.Experiment(SCENARIO).only(meters=4).controllers(["default", Raising])
-    problem = "2 runs failed, the first in .*, Raising/4, replication 0: LookupError"
+    problem = "2 of 4 runs failed, the first in .*, Raising/4, replication 0: LookupError"
     with pytest.warns(RuntimeWarning, match=problem) as warned:
         results = experiment.run()
     assert warned[0].filename == __file__
-    assert "2 runs failed" in repr(results) and "2 runs failed" in results._repr_html_()
+    assert "2 of 4 runs failed" in repr(results) and "2 of 4 runs failed" in results._repr_html_()
 
 
 def test_help_describes_events_and_features() -> None:

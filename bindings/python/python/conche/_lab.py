@@ -395,9 +395,8 @@ class Results:
         if not failures:
             return ""
         first = failures[0]
-        runs = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
         of = first.problem.strip().rpartition("\n")[2]
-        return f"{runs} failed, the first in {first.scenario}, {first.cell}, replication {first.replication}: {of}"
+        return f"{len(failures)} of {self._stored.runs} runs failed, the first in {first.scenario}, {first.cell}, replication {first.replication}: {of}"
 
     def _repr_html_(self) -> str:
         def factor(value: float | None) -> str:

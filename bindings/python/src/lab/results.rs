@@ -58,6 +58,12 @@ impl Stored {
         self.0.studies.iter().map(|study| study.about.name.as_str()).collect()
     }
 
+    /// Number of all runs.
+    #[getter]
+    fn runs(&self) -> u64 {
+        self.0.manifest.scenarios.iter().filter_map(|scenario| scenario.runs).sum()
+    }
+
     fn failures(&self) -> Vec<Failed> {
         let failures = self.0.manifest.failures.iter().cloned();
         failures.map(|of| (of.scenario, of.cell, of.replication, of.seed, of.problem)).collect()
