@@ -9,6 +9,8 @@ mod links;
 #[cfg(target_os = "linux")]
 pub mod node;
 #[cfg(target_os = "linux")]
+mod orphans;
+#[cfg(target_os = "linux")]
 mod packets;
 mod processes;
 mod program;

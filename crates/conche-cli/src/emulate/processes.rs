@@ -1,6 +1,6 @@
 //! [`Processes`]: the programs that the command starts, each a process group of its own.
 //!
-//! A shell holds each program back until it is released. A watchdog, another shell, kills those
+//! A shell holds each program back until it is released. A watchdog, another shell, kills the groups
 //! that still run when this process has ended, even by SIGKILL.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -25,6 +25,9 @@ use crate::show;
 
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// In bytes; longer lines are broken.
+const LONGEST_LINE: u64 = 64 * 1024;
 
 /// Runs `$0` once a line arrives. Without one, the command that started it has ended.
 const HELD_BACK: &str = r#"read -r go && exec /bin/sh -c "$0" </dev/null"#;
@@ -56,6 +59,9 @@ pub struct Processes {
     output: Output,
     watchdog: Arc<Watchdog>,
     phases: Vec<watch::Sender<Phase>>,
+    /// Children that are no programs.
+    #[cfg(target_os = "linux")]
+    others: BTreeSet<i32>,
 }
 
 /// Where lines of programs go.
@@ -70,7 +76,15 @@ impl Processes {
     /// `directory` is removed when this process has ended.
     pub fn new(runtime: Handle, inputs: Sender<Input>, output: Output, directory: Option<&Path>) -> io::Result<Self> {
         let watchdog = Arc::new(Watchdog::start(directory)?);
-        Ok(Self { runtime, inputs, output, watchdog, phases: Vec::new() })
+        Ok(Self {
+            runtime,
+            inputs,
+            output,
+            watchdog,
+            phases: Vec::new(),
+            #[cfg(target_os = "linux")]
+            others: super::orphans::adopt(),
+        })
     }
 
     /// Starts a program, held back, and returns its number.
@@ -111,6 +125,14 @@ impl Processes {
         for phase in &self.phases {
             phase.send_replace(Phase::Stopped);
         }
+    }
+}
+
+/// Ends processes outside the groups of their programs.
+#[cfg(target_os = "linux")]
+impl Drop for Processes {
+    fn drop(&mut self) {
+        super::orphans::kill_except(&self.others);
     }
 }
 
@@ -160,15 +182,18 @@ fn code(status: ExitStatus) -> u8 {
 
 impl Output {
     async fn copy(self, pipe: impl AsyncRead + Unpin, name: String, is_stderr: bool) {
-        let mut lines = BufReader::new(pipe).split(b'\n');
-        while let Ok(Some(line)) = lines.next_segment().await {
-            let line = format!("{name} | {}\n", show::escape(&String::from_utf8_lossy(&line)));
+        let mut pipe = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while (&mut pipe).take(LONGEST_LINE).read_until(b'\n', &mut line).await.is_ok_and(|length| length > 0) {
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            let text = format!("{name} | {}\n", show::escape(&String::from_utf8_lossy(text)));
+            line.clear();
             // A closed output ends no emulation.
             self.bar.suspend(|| {
                 let _ = if is_stderr {
-                    io::stderr().lock().write_all(line.as_bytes())
+                    io::stderr().lock().write_all(text.as_bytes())
                 } else {
-                    io::stdout().lock().write_all(line.as_bytes())
+                    io::stdout().lock().write_all(text.as_bytes())
                 };
             });
         }

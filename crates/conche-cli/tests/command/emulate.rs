@@ -253,6 +253,40 @@ fn no_program_remains_after_any_signal() {
     }
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn daemons_end_with_the_run() {
+    for signal in [None, Some("INT"), Some("TERM")] {
+        let (directory, file) = scenario(SMALL);
+        let pids = directory.path().join("pids");
+        let stay = if signal.is_some() { "wait" } else { "true" };
+        // A daemon has a session of its own, and its parent has ended.
+        let daemon = "sh -c 'setsid sh -c \"echo \\$\\$ >> $0; exec sleep 1000 >/dev/null 2>&1\" &'";
+        let daemon = daemon.replace("$0", &pids.display().to_string());
+        let waiting = format!("until test -s {}; do sleep 0.02; done; sleep 1000 & {stay}", pids.display());
+        let mut command = command(&file, &["--node", &format!("client[0]={daemon}; {waiting}")]);
+        let process = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+        let text = || fs::read_to_string(&pids).unwrap_or_default();
+        while !text().ends_with('\n') {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if let Some(signal) = signal {
+            assert!(is_running(text().trim()));
+            process.signal(signal);
+        }
+        assert_eq!(process.status(), Some(if signal.is_some() { 130 } else { 0 }), "{signal:?}");
+        assert!(!is_running(text().trim()), "{signal:?}");
+    }
+}
+
+#[test]
+fn output_without_line_breaks_is_broken() {
+    let ended = emulate(SMALL, &["--node", "client[0]=head -c 200000 /dev/zero | tr '\\0' x"]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let lines = ended.stdout.lines().filter_map(|line| line.strip_prefix("client.0 | "));
+    assert_eq!(lines.map(str::len).collect::<Vec<_>>(), [65_536, 65_536, 65_536, 3_392]);
+}
+
 /// Runs programs in namespaces; `None` where the system allows none, unless
 /// `CONCHE_REQUIRE_TOOLS` is set.
 #[cfg(target_os = "linux")]
