@@ -30,7 +30,11 @@ pub struct Manual {
 
 pub fn completions(args: &Completions, controllers: &Controllers) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command_with(controllers), "conche", &mut script);
+    // The generators list hidden subcommands, too.
+    let whole = command_with(controllers);
+    let command = Command::new("conche").version(env!("CARGO_PKG_VERSION"));
+    let mut command = command.args(whole.get_arguments().cloned()).subcommands(shown(&whole).cloned());
+    clap_complete::generate(args.shell, &mut command, "conche", &mut script);
     Ok(io::stdout().write_all(&script)?)
 }
 

@@ -97,6 +97,7 @@ fn a_flag_has_one_letter_and_one_kind_of_value_in_all_subcommands_that_send_requ
 fn completions_know_subcommands_controllers_and_papers() {
     for shell in ["bash", "zsh", "fish"] {
         let script = ask(&["completions", shell]);
+        assert!(!script.stdout.contains("emulate-node"), "{shell} offers the hidden subcommand");
         assert_eq!(script.status, Some(0));
         for word in subcommands().iter().map(String::as_str).chain(["peak-hopper", "cocoa-fb1"]) {
             assert!(script.stdout.contains(word), "{word} for {shell}");
