@@ -104,6 +104,8 @@ pub enum ArgumentError {
     Label(&'static str),
     #[error("it has to be a name, `=` and a value, as in `{0}`")]
     Assignment(&'static str),
+    #[error("a program that already runs is an address and a port, as in 127.0.0.1:5683")]
+    ProgramAddress,
     #[error("a number of requests a second above 0 was expected")]
     Rate,
     #[error("methods are get, post, put, delete, fetch, patch and ipatch")]

@@ -30,7 +30,7 @@ use conche_lab::scenario::{Cell, Effort};
 use conche_netsim::pcapng::PcapNg;
 
 use crate::Global;
-use crate::error::UsageError;
+use crate::error::{ArgumentError, UsageError};
 use crate::experiment::{labels, merged, setting};
 use crate::flags::parse_time;
 use crate::run::read_unchecked;
@@ -46,7 +46,7 @@ Examples:
   conche emulate gprs --node 'meter=coap-client-notls -m get coap://{server}/'   20 clients behind a GPRS modem
   conche emulate gprs --node 'server=coap-server-notls -A {bind.host} -p {bind.port}'   a server, for simulated clients
   conche emulate star --node 'sensor[0]=./my-sensor {coordinator}'   one program among simulated sensors
-  conche emulate lossy-lan --node client=external --port 5683   programs that run already
+  conche emulate gprs --node meter=external --port 5683   programs that run already, on this machine
 
 Placeholders in a command: {index}, the number of its node; {bind}, the address for a server to
 listen at; {NODES}, the address of a server's node; {NODES.host} and {NODES.port}, its parts; {{, a
@@ -60,8 +60,8 @@ pub struct Args {
     file: PathBuf,
     /// Program on each of these nodes; repeatable.
     ///
-    /// A command, `external` for clients that already run, or the address of a server that already
-    /// runs. Nodes are a group such as client, or client[3] or client[0..5]. Replaces a `program` of
+    /// A command, `external` for clients that already run on this machine, or the address of a
+    /// server that already runs. Nodes are a group such as client, or client[3] or client[0..5]. Replaces a `program` of
     /// the scenario. A command with {bind} is a server, any other one a client.
     #[arg(long = "node", value_name = "NODES=PROGRAM")]
     nodes: Vec<Assignment>,
@@ -160,7 +160,16 @@ impl Args {
         let mut assignments = Vec::new();
         for nodes in &cell.scenario.nodes {
             if let Some(program) = &nodes.program {
-                assignments.push(format!("{}={program}", nodes.name).parse().map_err(UsageError::of)?);
+                let place = format!("nodes.{}.program", nodes.name);
+                let failed = |error| UsageError(format!("scenario {}: {place}: {error}", self.file.display()));
+                if program.trim().is_empty() {
+                    return Err(failed("it is empty; write a command, or leave it out".to_owned()).into());
+                }
+                assignments.push(
+                    format!("{}={program}", nodes.name)
+                        .parse()
+                        .map_err(|error: ArgumentError| failed(error.to_string()))?,
+                );
             }
         }
         assignments.extend(self.nodes.iter().cloned());

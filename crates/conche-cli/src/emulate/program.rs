@@ -1,6 +1,6 @@
 //! The programs on nodes, as the scenario and `--node` name them, and their commands' placeholders.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use crate::error::{ArgumentError, UsageError};
@@ -48,6 +48,14 @@ impl FromStr for Program {
     }
 }
 
+/// Returns whether a text is rather an address than a command: a single word `HOST:PORT` or an IP
+/// address.
+fn resembles_address(text: &str) -> bool {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_host = |host: &str| !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c == '/');
+    text.parse::<IpAddr>().is_ok() || text.rsplit_once(':').is_some_and(|(host, port)| is_host(host) && is_port(port))
+}
+
 impl FromStr for Assignment {
     type Err = ArgumentError;
 
@@ -55,9 +63,12 @@ impl FromStr for Assignment {
         let example = "client=coap-client -m get coap://{server}/";
         let (nodes, program) = text.split_once('=').ok_or(ArgumentError::Assignment(example))?;
         let (nodes, program) = (nodes.trim(), program.trim());
-        match nodes.is_empty() || program.is_empty() {
-            true => Err(ArgumentError::Assignment(example)),
-            false => Ok(Self { nodes: nodes.to_owned(), program: program.parse().unwrap_or(Program::External) }),
+        if nodes.is_empty() || program.is_empty() {
+            return Err(ArgumentError::Assignment(example));
+        }
+        match program.parse().unwrap_or(Program::External) {
+            Program::Command(text) if resembles_address(&text) => Err(ArgumentError::ProgramAddress),
+            program => Ok(Self { nodes: nodes.to_owned(), program }),
         }
     }
 }
@@ -157,6 +168,10 @@ mod tests {
         let address = SocketAddr::from(([127, 0, 0, 1], 5683));
         assert_eq!(read("server=127.0.0.1:5683"), Ok(("server".to_owned(), Program::Listening(address))));
         assert!(read("client").is_err() && read("=x").is_err() && read("client=").is_err());
+        for address in ["localhost:5683", "127.0.0.1:99999", "127.0.0.1", "::1"] {
+            assert_eq!(read(&format!("server={address}")), Err(ArgumentError::ProgramAddress), "{address}");
+        }
+        assert!(read("server=./a:1").is_ok() && read("server=run a:1").is_ok());
     }
 
     #[test]
