@@ -43,10 +43,20 @@ pub struct Entering {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoorFull {
     pub server: NodeId,
+    /// The last one.
+    pub node: NodeId,
     pub nodes: usize,
     pub source: SocketAddr,
     /// It is the first datagram from there.
     pub is_new: bool,
+}
+
+/// Two sources of the same node that send by turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concurrent {
+    pub node: NodeId,
+    pub server: NodeId,
+    pub sources: [SocketAddr; 2],
 }
 
 pub struct Gate {
@@ -61,6 +71,8 @@ pub struct Gate {
     listening: HashMap<NodeId, SocketAddr>,
     /// Datagrams that no program takes.
     pub undelivered: u64,
+    /// To report; once for each door.
+    pub concurrent: Vec<Concurrent>,
 }
 
 struct Door {
@@ -70,6 +82,9 @@ struct Door {
     node_of: HashMap<SocketAddr, NodeId>,
     source_of: HashMap<NodeId, SocketAddr>,
     refused: BTreeSet<SocketAddr>,
+    /// Former sources of its single node.
+    former: BTreeSet<SocketAddr>,
+    has_concurrent: bool,
 }
 
 impl Gate {
@@ -82,6 +97,7 @@ impl Gate {
             backs: HashMap::new(),
             listening: HashMap::new(),
             undelivered: 0,
+            concurrent: Vec::new(),
         }
     }
 
@@ -92,8 +108,9 @@ impl Gate {
         let number = self.doors.len();
         let socket = self.read(socket, Entrance::Door(number))?;
         self.door_of.extend(members.iter().map(|member| ((*member, server), number)));
-        let (node_of, source_of, refused) = Default::default();
-        self.doors.push(Door { socket, members: members.to_vec(), server, node_of, source_of, refused });
+        let (node_of, source_of, refused, former) = Default::default();
+        let members = members.to_vec();
+        self.doors.push(Door { socket, members, server, node_of, source_of, refused, former, has_concurrent: false });
         Ok(address)
     }
 
@@ -117,7 +134,13 @@ impl Gate {
             Entrance::Back { client, server } => Ok((server, client)),
             Entrance::Door(number) => {
                 let door = &mut self.doors[number];
-                Ok((door.admit(source)?, door.server))
+                let (node, replaced) = door.admit(source)?;
+                let server = door.server;
+                if let Some(other) = replaced.filter(|_| !door.has_concurrent && door.former.contains(&source)) {
+                    door.has_concurrent = true;
+                    self.concurrent.push(Concurrent { node, server, sources: [source, other] });
+                }
+                Ok((node, server))
             }
         }
     }
@@ -176,10 +199,10 @@ impl Gate {
 
 impl Door {
     /// Returns the node of a source: a new one takes the next free node. The door of a single node
-    /// follows its program from port to port.
-    fn admit(&mut self, source: SocketAddr) -> Result<NodeId, DoorFull> {
+    /// follows its program from port to port, and returns the source that this one replaces.
+    fn admit(&mut self, source: SocketAddr) -> Result<(NodeId, Option<SocketAddr>), DoorFull> {
         if let Some(node) = self.node_of.get(&source) {
-            return Ok(*node);
+            return Ok((*node, None));
         }
         let free = match self.members[..] {
             [only] => Some(only),
@@ -187,13 +210,16 @@ impl Door {
         };
         let Some(node) = free else {
             let is_new = self.refused.insert(source);
-            return Err(DoorFull { server: self.server, nodes: self.members.len(), source, is_new });
+            let node = self.members.last().copied().unwrap_or(self.server);
+            return Err(DoorFull { server: self.server, node, nodes: self.members.len(), source, is_new });
         };
-        if let Some(before) = self.source_of.insert(node, source) {
+        let before = self.source_of.insert(node, source);
+        if let Some(before) = before {
             self.node_of.remove(&before);
+            self.former.insert(before);
         }
         self.node_of.insert(source, node);
-        Ok(node)
+        Ok((node, before))
     }
 }
 
@@ -238,7 +264,7 @@ mod tests {
         gate.open(&[one, two], server, 0).expect("loopback can be bound");
         let mut enter = |port| gate.enter(Entrance::Door(0), source(port));
         assert_eq!([enter(1), enter(2), enter(1)], [Ok((one, server)), Ok((two, server)), Ok((one, server))]);
-        let full = |is_new| Err(DoorFull { server, nodes: 2, source: source(3), is_new });
+        let full = |is_new| Err(DoorFull { server, node: two, nodes: 2, source: source(3), is_new });
         assert_eq!([enter(3), enter(3)], [full(true), full(false)]);
     }
 
@@ -248,7 +274,13 @@ mod tests {
         let (inputs, _received) = std::sync::mpsc::channel();
         let mut gate = Gate::new(Handle::current(), inputs);
         gate.open(&[client], server, 0).expect("loopback can be bound");
-        assert_eq!([1, 2, 1].map(|port| gate.enter(Entrance::Door(0), source(port))), [Ok((client, server)); 3]);
+        let mut enter = |port| {
+            assert_eq!(gate.enter(Entrance::Door(0), source(port)), Ok((client, server)));
+            gate.concurrent.clone()
+        };
+        assert_eq!([enter(1), enter(2), enter(2)], [vec![], vec![], vec![]], "one after the other");
+        let concurrent = vec![Concurrent { node: client, server, sources: [source(1), source(2)] }];
+        assert_eq!([enter(1), enter(2)], [concurrent.clone(), concurrent], "reported once");
     }
 
     #[test]

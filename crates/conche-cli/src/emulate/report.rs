@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use conche_lab::scenario::Scenario;
 use conche_lab::trial::Record;
+use conche_lab::workload::Tally;
 use serde::Serialize;
 
 use super::clock::{Delays, Lateness};
@@ -50,6 +51,14 @@ pub struct TrafficRow {
     pub requests: u64,
     pub answered: u64,
     pub failed: u64,
+    /// Failed ones with an error response, 4.xx or 5.xx.
+    pub error_responses: u64,
+    /// Failed ones with a Reset.
+    pub resets: u64,
+    /// Failed ones without an answer.
+    pub unanswered: u64,
+    /// Requests that awaited an answer at the end.
+    pub open: u64,
     /// Of answered exchanges, from the first transmission.
     pub duration_p50_ms: Option<f64>,
     pub duration_p99_ms: Option<f64>,
@@ -60,6 +69,9 @@ pub struct ProgramRow {
     pub node: String,
     /// `None` if it has not ended.
     pub status: Option<u8>,
+    /// It ended by itself.
+    #[serde(skip)]
+    pub has_ended: bool,
 }
 
 pub fn traffic_rows(scenario: &Scenario, record: &Record) -> Vec<TrafficRow> {
@@ -70,11 +82,16 @@ pub fn traffic_rows(scenario: &Scenario, record: &Record) -> Vec<TrafficRow> {
         answered.for_each(|exchange| durations.record(exchange.ended - exchange.began));
         let ms = |percent| durations.percentile(percent).map(milliseconds);
         flows().next()?;
+        let sum = |count: fn(&Tally) -> u64| flows().map(|flow| count(&flow.tally)).sum();
         Some(TrafficRow {
             name: name.clone(),
-            requests: flows().map(|flow| flow.tally.opened).sum(),
-            answered: flows().map(|flow| flow.tally.answered).sum(),
-            failed: flows().map(|flow| flow.tally.failed).sum(),
+            requests: sum(|tally| tally.opened),
+            answered: sum(|tally| tally.answered),
+            failed: sum(|tally| tally.failed),
+            error_responses: sum(|tally| tally.error_responses),
+            resets: sum(|tally| tally.resets),
+            unanswered: sum(|tally| tally.failed - tally.error_responses - tally.resets),
+            open: sum(Tally::outstanding),
             duration_p50_ms: ms(50.0),
             duration_p99_ms: ms(99.0),
         })
@@ -112,12 +129,28 @@ impl Report {
         let header = ["path or link", "sent", "lost", "queue drops", "other drops", "delay p50 ms", "p99 ms"];
         grid(&mut out, &header, self.links.iter().map(link).collect())?;
         let traffic = |row: &TrafficRow| {
-            let counts = [row.requests, row.answered, row.failed].map(|count| count.to_string());
+            let counts = [row.requests, row.answered, row.unanswered, row.error_responses, row.resets, row.open];
+            let counts = counts.map(|count| count.to_string());
             let durations = [ms(row.duration_p50_ms), ms(row.duration_p99_ms)];
             [row.name.clone()].into_iter().chain(counts).chain(durations).collect()
         };
-        let header = ["simulated traffic", "requests", "answered", "failed", "duration p50 ms", "p99 ms"];
+        let header = [
+            "simulated traffic",
+            "requests",
+            "answered",
+            "no answer",
+            "4.xx, 5.xx",
+            "reset",
+            "open",
+            "duration p50 ms",
+            "p99 ms",
+        ];
         grid(&mut out, &header, self.traffic.iter().map(traffic).collect())?;
+        let failed = |row: &ProgramRow| {
+            let status = row.status.filter(|status| row.has_ended && *status != 0)?;
+            Some(vec![row.node.clone(), status.to_string()])
+        };
+        grid(&mut out, &["failed program", "exit status"], self.programs.iter().filter_map(failed).collect())?;
         out.flush()
     }
 }

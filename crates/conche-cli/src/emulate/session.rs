@@ -1,7 +1,7 @@
 //! One run: programs start, datagrams pass through the network, programs end.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant as WallInstant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use conche_lab::campaign::Replication;
 use conche_lab::scenario::{Cell, ScenarioError};
 use conche_lab::trial::{ArrivedAtProgram, Emulation, SharedObserver};
@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 
 use super::clock::Clock;
-use super::gate::{self, DoorFull, Entering, Gate};
+use super::gate::{self, Concurrent, DoorFull, Entering, Gate};
 use super::links::LinkMeter;
 #[cfg(target_os = "linux")]
 use super::packets::{self, FromNode, PacketGate};
@@ -39,11 +39,17 @@ use crate::show;
 /// How long a server program may take to listen.
 const START: Duration = Duration::from_secs(10);
 
+/// An Empty Confirmable message, which a CoAP server answers with a Reset (RFC 7252 §4.3).
+const PING: [u8; 4] = [0x40, 0x00, 0x50, 0x49];
+
 /// How long programs may take to end, and the report to be written.
 const STOP: Duration = Duration::from_secs(10);
 
 /// Longest pause of the main thread.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Servers in a note.
+const MOST_NAMED: usize = 3;
 
 /// After this time the progress is shown.
 const SHORT: Duration = Duration::from_secs(2);
@@ -88,6 +94,10 @@ struct Session<'a> {
     #[cfg(target_os = "linux")]
     packets: Option<PacketGate>,
     commands: Vec<Command>,
+    /// Addresses for external clients, by group and server.
+    doors: Vec<(String, String, SocketAddr)>,
+    /// Nodes of programs that have sent something.
+    senders: BTreeSet<NodeId>,
     inputs: Receiver<Input>,
     bar: ProgressBar,
 }
@@ -140,12 +150,15 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
         #[cfg(target_os = "linux")]
         packets,
         commands: Vec::new(),
+        doors: Vec::new(),
+        senders: BTreeSet::new(),
         inputs,
         bar: ProgressBar::hidden(),
     };
     session.open_gate()?;
     let (clock, end) = session.run(handle, sender)?;
     let undelivered = session.undelivered();
+    let silent = session.silent()?;
     let Session { emulation, commands, .. } = session;
     let elapsed = emulation.now() - Instant::ZERO;
     let traffic = traffic_rows(&plan.cell.scenario, &emulation.into_record());
@@ -163,10 +176,16 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
         undelivered,
         links: meter.borrow().as_ref().map(LinkMeter::rows).unwrap_or_default(),
         traffic,
-        programs: commands.iter().map(|of| ProgramRow { node: of.name.clone(), status: of.status }).collect(),
+        programs: commands
+            .iter()
+            .map(|of| ProgramRow { node: of.name.clone(), status: of.status, has_ended: of.is_done })
+            .collect(),
     };
     report.print(plan.global)?;
-    if end == End::Interrupted {
+    silent.iter().for_each(show::note);
+    // Only a signal ends a run of external programs before its time.
+    let has_commands = plan.assignments.iter().any(|of| matches!(of.program, Program::Command(_)));
+    if end == End::Interrupted && has_commands {
         return Err(Interrupted::default().into());
     }
     clock.check(plan.args.max_lateness)?;
@@ -230,7 +249,14 @@ impl Session<'_> {
         for assignment in self.plan.assignments.iter().filter(|of| of.program.is_server()) {
             let is_asked = |node: &NodeId| self.emulation.has_clients(*node) || doors.keys().any(|(_, to)| to == node);
             let nodes = &assignment.nodes;
-            if !self.emulation.nodes("--node", nodes).map_err(UsageError::of)?.iter().any(is_asked) {
+            let all = self.emulation.nodes("--node", nodes).map_err(UsageError::of)?;
+            let is_client = |node: &NodeId| self.emulation.servers_of(*node).next().is_some();
+            if !all.iter().any(is_asked) {
+                if let (Program::Listening(_), true) = (&assignment.program, all.iter().any(is_client)) {
+                    let problem =
+                        format!("--node {nodes}=…: {nodes} is a client; an address is for servers; write external");
+                    return Err(UsageError(problem).into());
+                }
                 let problem = format!(
                     "--node {nodes}=…: a server there has no clients: no traffic leads to {nodes}, and no program has \
                      {{{nodes}}}; a client that already runs is `external`"
@@ -297,8 +323,16 @@ impl Session<'_> {
         }
         for (server, members) in members {
             let address = self.gate.open(&members, server, self.plan.args.port);
-            let address = address.with_context(|| format!("port {} cannot be bound", self.plan.args.port))?;
-            let (server, nodes) = (self.emulation.name(server), &assignment.nodes);
+            let address = address.map_err(|error| match self.plan.args.port {
+                0 => UsageError(format!("loopback cannot be bound: {error}")),
+                port => UsageError(format!(
+                    "--port {port}: {error}; end the program that has the port, or write another --port, or none for a \
+                     free one"
+                )),
+            })?;
+            let (server, nodes) = (self.emulation.name(server).to_owned(), &assignment.nodes);
+            self.doors.push((nodes.clone(), server.clone(), address));
+            let server = server.as_str();
             if self.plan.global.json {
                 json::print(&DoorLine { schema: 1, nodes, server, address })?;
             } else {
@@ -383,8 +417,7 @@ impl Session<'_> {
                     }
                 }
                 if WallInstant::now() > deadline {
-                    let problem = format!("the program of {name} does not listen at {address}, its {{bind}}");
-                    return Err(UsageError(problem).into());
+                    bail!("the program of {name} does not listen at {address}, its {{bind}}");
                 }
             }
         }
@@ -502,6 +535,7 @@ impl Session<'_> {
             let at = clock.at(at);
             self.advance(clock, at)?;
             clock.happens(at);
+            self.senders.insert(from);
             if let Some(packets) = &mut self.packets {
                 packets.enter(&mut self.emulation, from, packet)?;
             }
@@ -531,17 +565,60 @@ impl Session<'_> {
         clock.happens(at);
         match self.gate.enter(entrance, source) {
             Ok((from, to)) => {
+                self.senders.insert(from);
                 self.emulation.send(from, to, &bytes)?;
             }
-            Err(DoorFull { server, nodes, source, is_new: true }) => show::note(format_args!(
+            Err(DoorFull { server, node, nodes, source, is_new: true }) => show::note(format_args!(
                 "{source} sends to {}, but each of its {nodes} nodes has another address already; make the group \
-                 larger, as by --set nodes.NAME.count={}",
+                 larger, as by {}",
                 self.emulation.name(server),
-                nodes + 1
+                self.larger(node, nodes + 1)
             )),
             Err(_) => {}
         }
+        for Concurrent { node, server, sources: [one, other] } in std::mem::take(&mut self.gate.concurrent) {
+            show::note(format_args!(
+                "{one} and {other} send to {} at the same time, but both are {}: replies reach the latest sender; give \
+                 each a node, as by {}",
+                self.emulation.name(server),
+                shown(self.emulation.name(node)).0,
+                self.larger(node, 2)
+            ));
+        }
         Ok(())
+    }
+
+    /// Returns the option that gives a node's group this size.
+    fn larger(&self, node: NodeId, count: usize) -> String {
+        let group = self.emulation.name(node).split('[').next().unwrap_or_default();
+        let path = format!("nodes.{group}.count");
+        match self.plan.cell.scenario.sweep.iter().find(|axis| axis.path.as_ref() == Some(&path)) {
+            Some(axis) => format!("--set 'sweep.{}.values=[{count}]'", axis.name),
+            None => format!("--set {path}={count}"),
+        }
+    }
+
+    /// Returns a note for each group of client programs without a datagram.
+    fn silent(&self) -> Result<Vec<String>, UsageError> {
+        let mut notes = Vec::new();
+        for Assignment { nodes, program } in self.plan.assignments.iter().filter(|of| !of.program.is_server()) {
+            let all = self.emulation.nodes("--node", nodes).map_err(UsageError::of)?;
+            if all.iter().any(|node| self.senders.contains(node)) {
+                continue;
+            }
+            let servers: BTreeSet<NodeId> = all.iter().flat_map(|node| self.emulation.servers_of(*node)).collect();
+            let mut addresses: Vec<String> = match program {
+                Program::External => {
+                    let own = self.doors.iter().filter(|(group, ..)| group == nodes);
+                    own.map(|(_, server, address)| format!("coap://{address}, which is {server}")).collect()
+                }
+                _ => servers.into_iter().map(|server| format!("{{{}}}", self.emulation.name(server))).collect(),
+            };
+            addresses.truncate(MOST_NAMED);
+            let advice = if addresses.is_empty() { "a placeholder of a server".into() } else { addresses.join(" or ") };
+            notes.push(format!("no datagram of {nodes} entered the network; send to {advice}"));
+        }
+        Ok(notes)
     }
 
     /// Runs the events until `until`, and hands out arrivals.
@@ -600,19 +677,22 @@ fn shown(name: &str) -> (String, usize) {
     }
 }
 
-/// Returns whether the system accepts datagrams at a loopback address. Servers ignore empty ones.
+/// Returns whether the system accepts datagrams at a loopback address.
 fn is_listening(address: SocketAddr) -> io::Result<bool> {
     let socket = UdpSocket::bind((address.ip(), 0))?;
     socket.connect(address)?;
+    socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     for _ in 0..2 {
-        match socket.send(&[]) {
-            Ok(_) => thread::sleep(Duration::from_millis(10)),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(false),
+        // A refusal is an error of the next call.
+        match socket.send(&PING).and_then(|_| socket.recv(&mut [0; 64])) {
+            Ok(_) => return Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                thread::sleep(Duration::from_millis(10));
+                return Ok(false);
+            }
             Err(error) => return Err(error),
         }
     }
-    match socket.send(&[]) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
-        sent => sent.map(|_| true),
-    }
+    Ok(true)
 }

@@ -133,6 +133,7 @@ fn the_first_failing_program_gives_the_exit_status() {
     let ended = emulate(SMALL, &["--node", "client[0]=true", "--node", "client[1]=exit 23"]);
     assert_eq!(ended.status, Some(23), "{ended:?}");
     assert!(ended.stderr.contains("the program of client.1 ended with exit status 23"), "{ended:?}");
+    assert!(ended.stdout.lines().any(|line| line.split_whitespace().eq(["client.1", "23"])), "{ended:?}");
     let ended = emulate(SMALL, &["--node", "client[0]=exit 3", "--json"]);
     assert!(ended.status == Some(3) && ended.stderr.contains("\"kind\":\"program\""), "{ended:?}");
     let ended = emulate(SMALL, &["--node", "server=echo {bind} >&2; exit 4"]);
@@ -163,10 +164,15 @@ fn a_mistake_is_reported_with_what_would_be_right() {
     assert!(refused(&["--node", "client=get {sever}"]).contains("{sever}: there are no nodes `sever`"));
     assert!(refused(&["--node", "client=get {hub}"]).contains("{hub} is no server"));
     assert!(refused(&["--node", "hub=external"]).contains("no traffic leads from hub"));
-    assert!(
-        refused(&["--node", "client=127.0.0.1:5683"])
-            .contains("no traffic leads to client, and no program has {client}")
-    );
+    assert!(refused(&["--node", "client=127.0.0.1:5683"]).contains("client is a client; an address is for servers"));
+    assert!(refused(&["--node", "client=serve {bind}"]).contains("no traffic leads to client, and no program has"));
+    assert!(refused(&["--node", "server=localhost:5683"]).contains("an address and a port, as in 127.0.0.1:5683"));
+    let taken = UdpSocket::bind("127.9.0.4:0").or_else(|_| UdpSocket::bind("127.0.0.1:0")).expect("loopback");
+    let port = taken.local_addr().expect("it is bound").port().to_string();
+    assert!(refused(&["--node", "client=external", "--port", &port]).contains(&format!("--port {port}: ")));
+    let empty = SMALL.replace("name = \"server\" }", "name = \"server\", program = \"\" }");
+    let ended = emulate(&empty, &[]);
+    assert!(ended.status == Some(2) && ended.stderr.contains("nodes.server.program: it is empty"), "{ended:?}");
     let twice = refused(&["--node", "client=true", "--node", "client=false"]);
     assert!(twice.contains("--node client=… is there twice"));
     let secured = ["--node", "client=true", "--set", "endpoint.security=dtls-psk"];
@@ -212,8 +218,55 @@ fn external_clients_take_the_nodes_in_turn_until_none_is_left() {
         assert!(errors.read_line(&mut line).expect("text") > 0, "it reports the third source");
     }
     assert!(line.contains("each of its 2 nodes has another address already"), "{line}");
+    assert!(line.contains("--set nodes.client.count=3"), "{line}");
     process.signal("TERM");
-    assert_eq!(process.status(), Some(130));
+    assert_eq!(process.status(), Some(0), "a signal is the end of external programs");
+}
+
+#[test]
+fn concurrent_sources_of_one_node_are_reported() {
+    let sweep = "\n[[sweep]]\nname = \"clients\"\npath = \"nodes.client.count\"\nvalues = [1, 2]\n";
+    let (_directory, file) = scenario(&format!("{SMALL}{sweep}"));
+    let mut command = command(&file, &["--node", "client=external"]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Process(command.spawn().expect("it starts"));
+    let address = door(&mut process);
+    let sockets = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
+    for socket in sockets.iter().cycle().take(3) {
+        socket.send_to(&[0x40, 0x01, 0x12, 0x34], &address).expect("loopback");
+    }
+    let mut line = String::new();
+    BufReader::new(process.0.stderr.take().expect("it is piped")).read_line(&mut line).expect("text");
+    assert!(line.contains("send to server at the same time, but both are client"), "{line}");
+    assert!(line.contains("--set 'sweep.clients.values=[2]'"), "{line}");
+    process.signal("INT");
+    assert_eq!(process.status(), Some(0));
+}
+
+#[test]
+fn a_program_that_sends_nothing_is_reported() {
+    let ended = emulate(SMALL, &["--node", "client=true"]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("no datagram of client entered the network; send to {server}"), "{ended:?}");
+}
+
+#[test]
+fn failures_of_simulated_clients_are_told_apart() {
+    // The demonstration server has no such path.
+    let program = format!("server={CONCHE} serve --demo --bind {{bind}}");
+    let text = SMALL.replace("exchanges = 3", "exchanges = 3\npath = \"missing\"");
+    let ended = emulate(&text, &["--node", &program, "--json"]);
+    let report = report(&ended);
+    let counts = ["requests", "failed", "error_responses", "resets", "unanswered", "open"];
+    let counts = counts.map(|count| report["traffic"][0][count].as_u64());
+    assert_eq!(counts, [6, 6, 6, 0, 0, 0].map(Some), "{report}");
+}
+
+#[test]
+fn a_server_that_does_not_listen_is_no_usage_error() {
+    let ended = emulate(SMALL, &["--node", "server=true {bind}; sleep 1000"]);
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("the program of server does not listen at 127."), "{ended:?}");
 }
 
 /// Programs that write the process numbers of a child and their own to a file.

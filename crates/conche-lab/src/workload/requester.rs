@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use conche_netsim::packet::Cause;
 use conche_netsim::{Instant, NodeId};
-use conche_proto::{Event, ExchangeId, ExchangeStats, Reliability, Request};
+use conche_proto::{Event, ExchangeId, ExchangeStats, Failure, Reliability, Request};
 
 use super::application::{Context, Timer};
 use super::flow::{Flow, Limit, Pace};
@@ -45,6 +45,10 @@ pub struct Tally {
     pub answered: u64,
     /// Exchanges that failed.
     pub failed: u64,
+    /// Those of them that ended with an error response, 4.xx or 5.xx.
+    pub error_responses: u64,
+    /// Those of them that the peer ended with a Reset.
+    pub resets: u64,
     /// End of its last exchange.
     pub done: Option<Instant>,
     /// Exchanges left in the batch.
@@ -121,6 +125,8 @@ impl Tally {
             opened: self.opened + next.opened,
             answered: self.answered + next.answered,
             failed: self.failed + next.failed,
+            error_responses: self.error_responses + next.error_responses,
+            resets: self.resets + next.resets,
             ..*next
         }
     }
@@ -212,6 +218,8 @@ impl Requester {
             }
         } else {
             tally.failed += 1;
+            tally.error_responses += u64::from(matches!(event, Event::Response { .. }));
+            tally.resets += u64::from(matches!(event, Event::Failed { reason: Failure::Reset, .. }));
         }
         if flow.has_had_all(tally) {
             tally.done = Some(ctx.now());
