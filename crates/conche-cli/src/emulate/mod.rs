@@ -61,8 +61,9 @@ pub struct Args {
     /// Program on each of these nodes; repeatable.
     ///
     /// A command, `external` for clients that already run on this machine, or the address of a
-    /// server that already runs. Nodes are a group such as client, or client[3] or client[0..5]. Replaces a `program` of
-    /// the scenario. A command with {bind} is a server, any other one a client.
+    /// server that already runs. Nodes are a group such as client, or client[3] or client[0..5].
+    /// Replaces a `program` of the scenario. A command with {bind} is a server, any other one a
+    /// client.
     #[arg(long = "node", value_name = "NODES=PROGRAM")]
     nodes: Vec<Assignment>,
     /// Port of the addresses for external clients; by default a free one.

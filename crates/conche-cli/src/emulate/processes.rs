@@ -1,7 +1,7 @@
 //! [`Processes`]: the programs that the command starts, each a process group of its own.
 //!
-//! A shell holds each program back until it is released. A watchdog, another shell, kills the groups
-//! that still run when this process has ended, even by SIGKILL.
+//! A shell holds each program back until it is released. A watchdog, another shell, kills the
+//! groups that still run when this process has ended, even by SIGKILL.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -51,13 +51,13 @@ pub struct TrafficRow {
     pub requests: u64,
     pub answered: u64,
     pub failed: u64,
-    /// Failed ones with an error response, 4.xx or 5.xx.
+    /// Failed requests with an error response, 4.xx or 5.xx.
     pub error_responses: u64,
-    /// Failed ones with a Reset.
+    /// Failed requests with a Reset of the server.
     pub resets: u64,
-    /// Failed ones without an answer.
+    /// Failed requests without an answer.
     pub unanswered: u64,
-    /// Requests that awaited an answer at the end.
+    /// Requests without an answer so far, at the end of the run.
     pub open: u64,
     /// Of answered exchanges, from the first transmission.
     pub duration_p50_ms: Option<f64>,

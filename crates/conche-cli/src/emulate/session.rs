@@ -182,7 +182,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
             .collect(),
     };
     report.print(plan.global)?;
-    silent.iter().for_each(show::note);
+    show::notes(&silent, plan.global);
     // Only a signal ends a run of external programs before its time.
     let has_commands = plan.assignments.iter().any(|of| matches!(of.program, Program::Command(_)));
     if end == End::Interrupted && has_commands {

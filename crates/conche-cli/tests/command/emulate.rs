@@ -251,7 +251,7 @@ fn a_program_that_sends_nothing_is_reported() {
 }
 
 #[test]
-fn failures_of_simulated_clients_are_told_apart() {
+fn failures_of_simulated_clients_are_counted_by_kind() {
     // The demonstration server has no such path.
     let program = format!("server={CONCHE} serve --demo --bind {{bind}}");
     let text = SMALL.replace("exchanges = 3", "exchanges = 3\npath = \"missing\"");

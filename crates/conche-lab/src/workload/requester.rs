@@ -45,9 +45,9 @@ pub struct Tally {
     pub answered: u64,
     /// Exchanges that failed.
     pub failed: u64,
-    /// Those of them that ended with an error response, 4.xx or 5.xx.
+    /// Failed exchanges with an error response, 4.xx or 5.xx.
     pub error_responses: u64,
-    /// Those of them that the peer ended with a Reset.
+    /// Failed exchanges with a Reset of the peer.
     pub resets: u64,
     /// End of its last exchange.
     pub done: Option<Instant>,
