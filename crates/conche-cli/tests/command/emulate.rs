@@ -89,6 +89,16 @@ fn client_programs_ask_a_simulated_server() {
 }
 
 #[test]
+fn a_simulated_server_has_content_for_a_get_whatever_its_traffic() {
+    let text = SMALL.replace("response = \"20B\"", "method = \"POST\"");
+    let ended = emulate(&text, &["--node", &format!("client[0]={CONCHE} get coap://{{server}}/")]);
+    // The command prints the code of other empty responses.
+    assert!(ended.status == Some(0) && !ended.stderr.contains("2.04"), "{ended:?}");
+    let ended = emulate(&text, &["--node", &format!("client[0]={CONCHE} post coap://{{server}}/ -e 1")]);
+    assert!(ended.stderr.contains("client.0 | 2.04 Changed"), "{ended:?}");
+}
+
+#[test]
 fn simulated_clients_ask_a_server_program() {
     let program = format!("server={CONCHE} serve --demo --bind {{bind}}");
     let text = SMALL.replace("exchanges = 3", "exchanges = 3\npath = \"test\"");

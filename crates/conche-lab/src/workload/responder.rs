@@ -79,7 +79,10 @@ impl Responder {
         }
         match self.resources.get(resource) {
             Some((code, body)) if !self.unanswered.contains(from) => {
-                let response = Response::new(*code, body.clone());
+                // A program may read a resource to which simulated clients post.
+                let is_read = message.code() == Code::GET && *code == Code::CHANGED;
+                let code = if is_read { Code::CONTENT } else { *code };
+                let response = Response::new(code, body.clone());
                 ctx.respond(*id, response).expect("the request was just announced, and the limits allow its answer");
             }
             _ => ctx.ignore(*id),
