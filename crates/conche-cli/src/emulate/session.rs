@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -679,7 +679,11 @@ fn shown(name: &str) -> (String, usize) {
 
 /// Returns whether the system accepts datagrams at a loopback address.
 fn is_listening(address: SocketAddr) -> io::Result<bool> {
-    let socket = UdpSocket::bind((address.ip(), 0))?;
+    // Nodes have other addresses, so it takes no port of theirs.
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    if socket.local_addr()? == address {
+        return Ok(false);
+    }
     socket.connect(address)?;
     socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     for _ in 0..2 {
