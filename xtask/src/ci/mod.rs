@@ -149,7 +149,6 @@ const STEPS: [Step; 17] = [
         what: "tests that need other programs; compares docs/interop.md with the cases against libcoap, aiocoap, Californium, go-coap, node-coap",
         advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
         prefetch: Some(interop::prepare),
-        background: true,
         ..Step::new(interop::run)
     },
     Step {
