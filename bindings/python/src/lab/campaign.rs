@@ -193,14 +193,13 @@ impl Campaign {
             enter: shared.enter.as_ref(),
             ..RunOptions::default()
         };
-        let works: Vec<u64> = experiments.iter().map(|of| of.plan().iter().map(|run| run.work).sum()).collect();
-        let total = works.iter().sum();
+        let total = experiments.iter().map(Experiment::work).sum();
         let (mut before, mut runs, mut reused, mut failures, mut cells) = (0, 0, 0, Vec::new(), Vec::new());
-        for (experiment, work) in experiments.iter().zip(works) {
+        for experiment in &experiments {
             let show = |progress: Progress| shared.show(Progress { done: before + progress.done, total, ..progress });
             let measured = experiment.measure(options, &show)?;
             directory.save(experiment, &measured)?;
-            before += work;
+            before += experiment.work();
             cells.extend(measured.cells);
             runs += measured.completion.runs;
             reused += measured.completion.reused;

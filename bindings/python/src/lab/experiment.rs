@@ -198,9 +198,6 @@ impl Scenario {
     }
 
     fn replications(&self, py: Python<'_>, number: u32) -> PyResult<Self> {
-        if number == 0 {
-            return Err(PyValueError::new_err("replications: at least 1"));
-        }
         self.changed(py, |effort| effort.runs = Some(number))
     }
 
@@ -250,9 +247,6 @@ impl Scenario {
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Finished> {
         let Compared { controllers, baseline, quick, replications, seed, set, only } = compared;
-        if replications == Some(0) {
-            return Err(PyValueError::new_err("replications: at least 1"));
-        }
         if let Some(baseline) = &baseline {
             check_baseline(baseline, &controllers).map_err(|error| PyValueError::new_err(error.to_string()))?;
         }

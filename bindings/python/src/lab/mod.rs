@@ -33,6 +33,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("ScenarioError", py.get_type::<ScenarioError>())?;
     module.add("LAB_VERSION", lab::VERSION)?;
+    module.add("MAX_JOBS", lab::MAX_JOBS)?;
+    module.add("MAX_REPLICATIONS", scenario::MAX_REPLICATIONS)?;
     module.add("RunFailure", py.get_type::<RunFailure>())?;
     controller::register(module)?;
     controller::events::register(module)?;

@@ -239,6 +239,12 @@ impl Experiment {
         campaign::plan(&self.cells(), &self.origin())
     }
 
+    /// Returns the estimated duration of all runs, in the unit of [`PlannedRun::work`].
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        self.cells().iter().map(|cell| cell.work() * u64::from(cell.replications())).sum()
+    }
+
     /// Returns the cells of the plan, and their names, such as `cocoa/20`.
     #[must_use]
     pub fn planned_cells(&self) -> Vec<(CellId, String)> {

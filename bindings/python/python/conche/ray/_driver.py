@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import conche
 from conche import _conche
-from conche._lab import warn_of_failures
+from conche._lab import warn_of_failures, whole
 
 from . import _chunk, _storage, _task
 from ._progress import Progress
@@ -85,8 +85,7 @@ def run(
         "series": series.total_seconds() if isinstance(series, timedelta) else series,
         "overwrite": False,
     }
-    if jobs is not None and jobs < 1:
-        raise ValueError("jobs: at least 1")
+    jobs = None if jobs is None else whole("jobs", jobs, 1, 2**32 - 1)
     temporary = None
     if output is None or os.fspath(output).startswith("s3://"):
         temporary = tempfile.TemporaryDirectory(prefix="conche-", ignore_cleanup_errors=True)
