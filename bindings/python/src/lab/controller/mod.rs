@@ -287,6 +287,9 @@ pub fn interrupt(py: Python<'_>, cancel: &Arc<AtomicBool>) -> PyResult<()> {
 
 /// Raises KeyboardInterrupt in threads. No other thread of Python runs meanwhile.
 fn raise_in(py: Python<'_>, threads: &[u64]) -> PyResult<()> {
+    if threads.is_empty() {
+        return Ok(());
+    }
     let ctypes = py.import("ctypes")?;
     let raise = ctypes.getattr("pythonapi")?.getattr("PyThreadState_SetAsyncExc")?;
     let exception = ctypes.getattr("py_object")?.call1((py.get_type::<PyKeyboardInterrupt>(),))?;
