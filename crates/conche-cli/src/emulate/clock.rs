@@ -41,7 +41,7 @@ impl Delays {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the run is invalid: 1 % of the events were more than {:.1} ms late, and at most {:.1} ms are allowed; use a \
-     faster or less loaded machine, fewer programs, or a larger --max-lateness",
+     faster or less loaded machine, fewer programs, or a larger --stagger or --max-lateness",
     milliseconds(*p99),
     milliseconds(*limit)
 )]

@@ -32,7 +32,7 @@ use conche_netsim::pcapng::PcapNg;
 use crate::Global;
 use crate::error::{ArgumentError, UsageError};
 use crate::experiment::{labels, merged, setting};
-use crate::flags::parse_time;
+use crate::flags::{parse_time, parse_time_or_0};
 use crate::run::read_unchecked;
 use clock::Delays;
 pub use clock::Late;
@@ -81,6 +81,12 @@ pub struct Args {
     /// Select a cell of the sweep, as in clients=50; by default the first.
     #[arg(long, value_name = "AXIS=LABEL", value_parser = labels)]
     only: Vec<(String, Vec<String>)>,
+    /// Time between the starts of client programs.
+    ///
+    /// By default they start together, and more than 20 every 20 ms, because starting programs load
+    /// the machine.
+    #[arg(long, value_name = "TIME", value_parser = parse_time_or_0)]
+    stagger: Option<Duration>,
     /// Maximum lateness of 99 % of the events.
     ///
     /// Beyond it, the run is invalid, and the exit status is 7.

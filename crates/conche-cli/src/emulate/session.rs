@@ -1,7 +1,7 @@
 //! One run: programs start, datagrams pass through the network, programs end.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, BufWriter};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -44,6 +44,12 @@ const PING: [u8; 4] = [0x40, 0x00, 0x50, 0x49];
 
 /// How long programs may take to end, and the report to be written.
 const STOP: Duration = Duration::from_secs(10);
+
+/// Client programs that start together by default; starting more would delay the first events.
+const TOGETHER: usize = 20;
+
+/// Time between the starts of more client programs, by default.
+const STAGGER: Duration = Duration::from_millis(20);
 
 /// Longest pause of the main thread.
 const TICK: Duration = Duration::from_millis(100);
@@ -367,9 +373,8 @@ impl Session<'_> {
                 for number in &clients {
                     start(&mut processes, &mut self.commands[*number])?;
                 }
-                let clock = Clock::start();
-                clients.into_iter().for_each(|number| self.release(&processes, number));
-                self.run_until_end(clock)
+                let starts = starts(clients, self.plan.args.stagger);
+                self.run_until_end(Clock::start(), &processes, starts)
             }
         };
         processes.stop();
@@ -435,7 +440,12 @@ impl Session<'_> {
         Ok(is_ready)
     }
 
-    fn run_until_end(&mut self, mut clock: Clock) -> anyhow::Result<(Clock, End)> {
+    fn run_until_end(
+        &mut self,
+        mut clock: Clock,
+        processes: &Processes,
+        mut starts: VecDeque<(Instant, usize)>,
+    ) -> anyhow::Result<(Clock, End)> {
         let limit = Instant::ZERO + self.emulation.limit();
         let has_clients = self.commands.iter().any(|of| of.listens.is_none());
         let is_awaited = !has_clients && !self.plan.assignments.iter().any(|of| of.program == Program::External);
@@ -446,7 +456,11 @@ impl Session<'_> {
                 self.advance(&mut clock, limit)?;
                 return Ok((clock, End::Time));
             }
+            while let Some((_, number)) = starts.pop_front_if(|(at, _)| *at <= now) {
+                self.release(processes, number);
+            }
             let next = self.emulation.next_time().unwrap_or(limit).min(limit).min(now + TICK);
+            let next = starts.front().map_or(next, |(at, _)| next.min(*at));
             let first = match self.inputs.recv_timeout(next.max(now) - now) {
                 Ok(input) => Some(input),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -658,6 +672,12 @@ impl Plan<'_> {
     }
 }
 
+/// Returns the times at which client programs begin.
+fn starts(clients: Vec<usize>, stagger: Option<Duration>) -> VecDeque<(Instant, usize)> {
+    let stagger = stagger.unwrap_or(if clients.len() > TOGETHER { STAGGER } else { Duration::ZERO });
+    (0..).zip(clients).map(|(place, number)| (Instant::ZERO + stagger.saturating_mul(place), number)).collect()
+}
+
 /// Each program takes about five files. Without the permission, the usual limit stays.
 fn allow_many_files() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -699,4 +719,21 @@ fn is_listening(address: SocketAddr) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_client_programs_start_one_after_another_unless_a_stagger_says_otherwise() {
+        let last = |count: usize, stagger| starts((0..count).collect(), stagger).back().map(|(at, _)| *at);
+        let after = |span| Some(Instant::ZERO + span);
+        assert_eq!(last(TOGETHER, None), Some(Instant::ZERO));
+        assert_eq!(last(100, None), after(99 * STAGGER));
+        assert_eq!(last(100, Some(Duration::ZERO)), Some(Instant::ZERO));
+        assert_eq!(last(2, Some(Duration::from_secs(5))), after(Duration::from_secs(5)));
+        assert_eq!(last(3, Some(Duration::MAX)), after(Duration::MAX), "times saturate");
+        assert_eq!(last(0, None), None);
+    }
 }

@@ -2,7 +2,7 @@
 //! needs punctual events.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -149,6 +149,20 @@ fn the_first_failing_program_gives_the_exit_status() {
     let ended = emulate(SMALL, &["--node", "server=echo {bind} >&2; exit 4"]);
     assert_eq!(ended.status, Some(4), "{ended:?}");
     assert!(ended.stderr.contains("it was to listen at 127."), "{ended:?}");
+}
+
+#[test]
+fn a_stagger_holds_later_client_programs_back() {
+    let (_directory, file) = scenario(SMALL);
+    let mut command = command(&file, &["--node", "client=echo {index}; sleep 1000", "--stagger", "1h"]);
+    let mut process = Process(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts"));
+    let mut out = BufReader::new(process.0.stdout.take().expect("it is piped"));
+    let mut text = String::new();
+    out.read_line(&mut text).expect("text");
+    assert_eq!(text, "client.0 | 0\n");
+    process.signal("INT");
+    out.read_to_string(&mut text).expect("text");
+    assert!(process.status() == Some(130) && !text.contains("client.1 |"), "{text}");
 }
 
 #[test]
