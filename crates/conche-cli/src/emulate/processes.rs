@@ -1,7 +1,8 @@
 //! [`Processes`]: the programs that the command starts, each a process group of its own.
 //!
 //! A shell holds each program back until it is released. A watchdog, another shell, kills the
-//! groups that still run when this process has ended, even by SIGKILL.
+//! groups that still run when this process has ended, even by SIGKILL. On Linux, it also finds
+//! processes outside the groups, by a variable that programs have in their environment.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -32,9 +33,19 @@ const LONGEST_LINE: u64 = 64 * 1024;
 /// Runs `$0` once a line arrives. Without one, the command that started it has ended.
 const HELD_BACK: &str = r#"read -r go && exec /bin/sh -c "$0" </dev/null"#;
 
-/// Each line lists the live groups. Also removes the directory `$0`, if there is one.
+/// Environment variable of programs, with the process number of their emulation.
+const MARK: &str = "CONCHE_EMULATION";
+
+/// Each line lists the live groups; `$1` is the mark. Processes may fork while it lists them, hence the
+/// rounds. Also removes the directory `$0`, if there is one.
 const WATCHDOG: &str = r#"while read -r line; do live=$line; done
 for group in $live; do kill -s KILL -- "-$group"; done
+for round in 1 2 3; do
+    for file in $(grep -lzxF -e "$1" /proc/[0-9]*/environ); do
+        process=${file%/environ}
+        kill -s KILL "${process##*/}"
+    done
+done
 test -z "$0" || rm -rf -- "$0""#;
 
 /// A program that ended.
@@ -92,6 +103,7 @@ impl Processes {
         let _inside = self.runtime.enter();
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", HELD_BACK, command]).process_group(0).kill_on_drop(true);
+        shell.env(MARK, std::process::id().to_string());
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let number = self.phases.len();
         let (phase, phases) = watch::channel(Phase::Held);
@@ -208,7 +220,9 @@ impl Watchdog {
     fn start(directory: Option<&Path>) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
         let mut shell = std::process::Command::new("/bin/sh");
-        shell.args(["-c", WATCHDOG]).arg(directory.unwrap_or(Path::new(""))).process_group(0);
+        shell.args(["-c", WATCHDOG]).arg(directory.unwrap_or(Path::new("")));
+        // This process may itself be the program of an emulation, with a mark.
+        shell.arg(format!("{MARK}={}", std::process::id())).env_remove(MARK).process_group(0);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let stdin = child.stdin.take().ok_or_else(|| io::Error::other("it has no standard input"))?;
         Ok(Self { live: Mutex::new((BTreeSet::new(), stdin)) })
