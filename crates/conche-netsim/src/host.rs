@@ -186,6 +186,13 @@ impl World {
         id
     }
 
+    pub(crate) fn send_echo_request(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> PacketId {
+        let (id, packet) = self.insert(from, to, bytes, None, None);
+        self.packets.get_mut(packet).meta.is_echo_request = true;
+        self.outbox.push(packet);
+        id
+    }
+
     fn insert(
         &mut self,
         from: NodeId,
@@ -196,7 +203,8 @@ impl World {
     ) -> (PacketId, PacketRef) {
         let id = PacketId(self.sent);
         self.sent += 1;
-        let meta = PacketMeta { id, from, to, sent_at: self.scheduler.now(), transmission, cause, duplicate: false };
+        let (sent_at, duplicate, is_echo_request) = (self.scheduler.now(), false, false);
+        let meta = PacketMeta { id, from, to, sent_at, transmission, cause, duplicate, is_echo_request };
         (id, self.packets.insert(meta, bytes))
     }
 

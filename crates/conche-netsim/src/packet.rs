@@ -30,6 +30,8 @@ pub struct PacketMeta {
     pub cause: Option<Cause>,
     /// Whether it is a link's duplicate or a receiver's copy of a broadcast; these share a number.
     pub duplicate: bool,
+    /// Whether it is an ICMP echo request, which its destination answers without a host.
+    pub is_echo_request: bool,
 }
 
 /// One transmission of an exchange's message.
@@ -183,6 +185,7 @@ pub(crate) mod testing {
             transmission: None,
             cause: None,
             duplicate: false,
+            is_echo_request: false,
         }
     }
 }

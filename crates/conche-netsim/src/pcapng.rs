@@ -298,6 +298,7 @@ mod tests {
             transmission: None,
             cause: None,
             duplicate: false,
+            is_echo_request: false,
         };
         Packet { meta, snr_db: None, bytes: vec![0x40, 0, 0, 1] }
     }

@@ -157,11 +157,29 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// # Errors
     /// If one of the nodes is of another topology.
     pub fn send(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Result<PacketId, NoSuchNode> {
+        self.send_by(from, to, |world| world.send(from, to, bytes, None, None))
+    }
+
+    /// Sends an ICMP echo request as [`Simulation::send`] does a datagram. `to`, which needs no host,
+    /// returns its bytes in a packet with the request as its [`Cause`](crate::packet::Cause).
+    ///
+    /// # Errors
+    /// If one of the nodes is of another topology.
+    pub fn send_echo_request(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Result<PacketId, NoSuchNode> {
+        self.send_by(from, to, |world| world.send_echo_request(from, to, bytes))
+    }
+
+    fn send_by(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        send: impl FnOnce(&mut World) -> PacketId,
+    ) -> Result<PacketId, NoSuchNode> {
         for node in [from, to] {
             self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
         }
         self.start();
-        let id = self.world.send(from, to, bytes, None, None);
+        let id = send(&mut self.world);
         self.forward_sent(from);
         Ok(id)
     }
@@ -308,6 +326,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     fn deliver(&mut self, packet: PacketRef) {
         let Packet { meta, snr_db, .. } = *self.world.packets.get(packet);
+        if meta.is_echo_request {
+            return self.answer_echo(packet);
+        }
         if self.host(meta.to).is_none() {
             return self.network.refuse(&mut around!(self), packet, meta.to);
         }
@@ -315,6 +336,17 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.observer.on_delivered(self.world.scheduler.now(), self.world.packets.get(packet));
         let bytes = self.world.packets.take_bytes(packet);
         self.with_host(meta.to, |host, port| host.receive(port, Received { meta: &meta, bytes: &bytes, snr_db }));
+        self.world.packets.release(packet, bytes);
+    }
+
+    #[inline(never)]
+    fn answer_echo(&mut self, packet: PacketRef) {
+        self.delivered += 1;
+        self.observer.on_delivered(self.world.scheduler.now(), self.world.packets.get(packet));
+        let meta = self.world.packets.get(packet).meta;
+        let bytes = self.world.packets.take_bytes(packet);
+        self.world.send(meta.to, meta.from, &bytes, None, Some(meta.as_cause()));
+        self.forward_sent(meta.to);
         self.world.packets.release(packet, bytes);
     }
 

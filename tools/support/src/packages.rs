@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::{Command, Project};
 
-const PROGRAMS: [(&str, &str); 3] =
-    [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark"), ("chromium", "chromium")];
+const PROGRAMS: [(&str, &str); 4] =
+    [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark"), ("chromium", "chromium"), ("ping", "iputils-ping")];
 
 const PYARROW: &str = "pyarrow==26.0.1";
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn only_the_packages_of_missing_programs_are_named() {
-        assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin", "chromium"]);
+        assert_eq!(missing(&PROGRAMS, |program| program == "tshark"), ["libcoap3-bin", "chromium", "iputils-ping"]);
         assert!(missing(&PROGRAMS, |_| true).is_empty());
         assert!(is_on_path("sh") && !is_on_path("no-such-program"));
         assert!(is_there("/bin/sh") && !is_there("/no/such/file"));

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use conche_lab::trial::{ArrivedAtProgram, Emulation, TrialError};
 use conche_netsim::{NodeId, PacketId};
-use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
+use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -31,7 +31,7 @@ pub const PORT: u16 = 5683;
 
 const HOP_LIMIT: u8 = 64;
 
-/// Packets between two programs; of older ones, the network has lost all.
+/// Packets to keep; of older ones, the network has lost all.
 const UNDER_WAY: usize = 16_384;
 
 /// Namespaces that any user can create.
@@ -53,7 +53,7 @@ pub struct PacketGate {
     directory: TempDir,
     program: PathBuf,
     nodes: Arc<Mutex<HashMap<NodeId, UnboundedSender<Vec<u8>>>>>,
-    /// IP packets to other programs, by number.
+    /// IP packets to other programs, by number, and simulated nodes' echo replies, by the request's.
     under_way: BTreeMap<PacketId, Vec<u8>>,
     /// Destinations of a simulated node's answers, by node of the program and of the peer.
     answered: HashMap<(NodeId, NodeId), Endpoints>,
@@ -148,10 +148,12 @@ impl PacketGate {
         if emulation.is_program(to) {
             let payload = udp.map_or_else(|| inner(&packet), |(.., payload)| payload);
             let id = emulation.send(from, to, payload)?;
-            self.under_way.insert(id, packet);
-            if self.under_way.len() > UNDER_WAY {
-                self.under_way.pop_first();
-            }
+            self.keep(id, packet);
+            return Ok(());
+        }
+        if let Some(reply) = echo_reply(&packet) {
+            let id = emulation.send_echo_request(from, to, inner(&packet))?;
+            self.keep(id, reply);
             return Ok(());
         }
         let Some((port, PORT, payload)) = udp else {
@@ -164,9 +166,17 @@ impl PacketGate {
         Ok(())
     }
 
+    fn keep(&mut self, id: PacketId, packet: Vec<u8>) {
+        self.under_way.insert(id, packet);
+        if self.under_way.len() > UNDER_WAY {
+            self.under_way.pop_first();
+        }
+    }
+
     /// Hands out a datagram that has arrived for the program on a node.
     pub fn leave(&mut self, arrived: &ArrivedAtProgram) {
-        let packet = match self.under_way.get(&arrived.id) {
+        let kept = self.under_way.get(&arrived.id).or_else(|| self.under_way.get(&arrived.answers?));
+        let packet = match kept {
             Some(packet) => Some(packet.clone()),
             None => self.of_simulated(arrived),
         };
@@ -234,6 +244,26 @@ fn datagram(packet: &[u8]) -> Option<(u16, u16, &[u8])> {
     }
 }
 
+/// Returns the reply to an ICMP echo request.
+fn echo_reply(packet: &[u8]) -> Option<Vec<u8>> {
+    let sliced = SlicedPacket::from_ip(packet).ok()?;
+    let mut reply = Vec::new();
+    match (ends(packet)?, sliced.transport?) {
+        ((IpAddr::V4(from), IpAddr::V4(to)), TransportSlice::Icmpv4(icmp)) => {
+            let Icmpv4Type::EchoRequest(echo) = icmp.icmp_type() else { return None };
+            let builder = PacketBuilder::ipv4(to.octets(), from.octets(), HOP_LIMIT);
+            builder.icmpv4_echo_reply(echo.id, echo.seq).write(&mut reply, icmp.payload()).ok()?;
+        }
+        ((IpAddr::V6(from), IpAddr::V6(to)), TransportSlice::Icmpv6(icmp)) => {
+            let Icmpv6Type::EchoRequest(echo) = icmp.icmp_type() else { return None };
+            let builder = PacketBuilder::ipv6(to.octets(), from.octets(), HOP_LIMIT);
+            builder.icmpv6_echo_reply(echo.id, echo.seq).write(&mut reply, icmp.payload()).ok()?;
+        }
+        _ => return None,
+    }
+    Some(reply)
+}
+
 /// Returns a packet without the bytes of IP and UDP headers, which the links of a scenario add.
 fn inner(packet: &[u8]) -> &[u8] {
     const IPV4_AND_UDP: usize = 28;
@@ -293,6 +323,22 @@ mod tests {
         assert_eq!((ends(&tcp).is_some(), datagram(&tcp)), (true, None));
         assert_eq!(inner(&tcp).len(), 12, "a TCP header of 20 B is 12 B longer than that of UDP");
         assert_eq!((ends(b""), ends(b"no packet"), inner(b"short")), (None, None, &b""[..]));
+    }
+
+    #[test]
+    fn an_echo_request_has_a_reply_with_its_payload_and_other_packets_have_none() {
+        let (long_one, long_two) = (addresses_of(0).1.octets(), addresses_of(1).1.octets());
+        let payload = [7; 56];
+        let v4 = |from, to| PacketBuilder::ipv4(from, to, HOP_LIMIT);
+        let v6 = |from, to| PacketBuilder::ipv6(from, to, HOP_LIMIT);
+        let request = packet(|it| v4(ONE, TWO).icmpv4_echo_request(5, 6).write(it, &payload).expect("memory"));
+        let reply = packet(|it| v4(TWO, ONE).icmpv4_echo_reply(5, 6).write(it, &payload).expect("memory"));
+        assert_eq!((echo_reply(&request), echo_reply(&reply)), (Some(reply), None));
+        let request = packet(|it| v6(long_one, long_two).icmpv6_echo_request(5, 6).write(it, b"").expect("memory"));
+        let reply = packet(|it| v6(long_two, long_one).icmpv6_echo_reply(5, 6).write(it, b"").expect("memory"));
+        assert_eq!((echo_reply(&request), echo_reply(&reply)), (Some(reply), None));
+        let udp = packet(|it| v4(ONE, TWO).udp(1, 2).write(it, &payload).expect("memory"));
+        assert_eq!((echo_reply(&udp), echo_reply(b"short")), (None, None));
     }
 
     #[test]

@@ -403,6 +403,26 @@ fn programs_in_namespaces_have_addresses_and_names() {
 
 #[test]
 #[cfg(target_os = "linux")]
+#[ignore = "needs iputils-ping"]
+fn simulated_nodes_and_routers_answer_pings() {
+    // A packet of another size than CoAP's, to the far end and to a router.
+    let pings = "ping -n -c 2 -s 120 server && ping -n -c 2 10.0.0.4 && ping -n -c 2 -s 0 hub";
+    let Some(ended) = emulate_in_namespaces(&[&format!("client[0]={pings}")]) else { return };
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert_eq!(ended.stderr.matches("2 packets transmitted, 2 received, 0% packet loss").count(), 3, "{ended:?}");
+    let report = report(&ended);
+    assert_eq!(report["undelivered"], 0, "{report}");
+    for (path, delay_ms) in [("client to server", 40.0), ("server to client", 40.0), ("client to hub", 10.0)] {
+        assert!(row(&report, path)["delay_p50_ms"].as_f64() >= Some(delay_ms - 0.1), "{report}");
+    }
+    assert_eq!(
+        (&row(&report, "client to hub")["sent"], &row(&report, "hub to client")["sent"]),
+        (&2.into(), &2.into())
+    );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn servers_in_namespaces_are_awaited_and_failures_reported() {
     let server = format!("server={CONCHE} serve --demo --bind {{bind}}");
     let client = format!("client[1]={CONCHE} get -q coap://server/test && exit 23");

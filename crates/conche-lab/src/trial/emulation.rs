@@ -87,6 +87,15 @@ impl<'a> Emulation<'a> {
         Ok(self.trial.simulation.send(from, to, bytes)?)
     }
 
+    /// Sends an ICMP echo request of a program at the current time, and returns its number. Its
+    /// destination returns the bytes, in a packet that [answers](ArrivedAtProgram::answers) it.
+    ///
+    /// # Errors
+    /// If the network has no such node.
+    pub fn send_echo_request(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Result<PacketId, TrialError> {
+        Ok(self.trial.simulation.send_echo_request(from, to, bytes)?)
+    }
+
     /// Takes the first datagram that has arrived for a program.
     pub fn take_arrived(&mut self) -> Option<ArrivedAtProgram> {
         self.inbox.borrow_mut().pop_front()

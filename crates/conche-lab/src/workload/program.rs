@@ -16,6 +16,8 @@ pub struct ArrivedAtProgram {
     pub id: PacketId,
     /// Arrival time.
     pub at: Instant,
+    /// Number of the packet that it answers, if a simulated node sent it.
+    pub answers: Option<PacketId>,
     /// The sender.
     pub from: NodeId,
     /// The program's node.
@@ -49,6 +51,7 @@ impl Host for Program {
         let arrived = ArrivedAtProgram {
             id: packet.meta.id,
             at: port.now(),
+            answers: packet.meta.cause.map(|cause| cause.packet),
             from: packet.meta.from,
             to: port.node(),
             bytes: packet.bytes.to_vec(),

@@ -82,3 +82,29 @@ fn a_node_without_a_host_can_send_and_an_unknown_node_cannot() {
     assert_eq!(sim.send(source, NodeId::BROADCAST, b""), Err(NoSuchNode(NodeId::BROADCAST)));
     assert_eq!(sim.counters().sent, 1);
 }
+
+#[test]
+fn a_node_answers_an_echo_request_in_place_of_its_host() {
+    let mut net = Topology::new();
+    let [program, router, server] = ["program", "router", "server"].map(|name| net.node(name));
+    let delay = |millis| LinkConfig { delay: Duration::from_millis(millis), ..LinkConfig::default() };
+    net.duplex("access", program, router, delay(8));
+    net.duplex("core", router, server, delay(20));
+    let mut sim = Simulation::new(&net, 1, ()).expect("a valid topology");
+    for node in [program, server] {
+        sim.attach(node, Plain::Sink(Vec::new())).expect("a node");
+    }
+    // Of a sink's datagrams, the first four bytes are a number.
+    sim.send_echo_request(program, server, &7u32.to_be_bytes()).expect("two nodes");
+    sim.send_echo_request(program, router, &9u32.to_be_bytes()).expect("two nodes");
+    sim.run();
+    let arrivals = |node| sim.host(node).expect("attached").arrivals().to_vec();
+    let replies = arrivals(program);
+    let replies: Vec<_> = replies.iter().map(|reply| (reply.number, reply.at - Instant::ZERO)).collect();
+    assert_eq!(replies, [(9, Duration::from_millis(16)), (7, Duration::from_millis(56))]);
+    assert_eq!(arrivals(server), [], "its host receives no echo request");
+    let Counters { sent, delivered, dropped, in_flight, .. } = sim.counters();
+    assert_eq!((sent, delivered, dropped, in_flight), (4, 4, 0, 0));
+    let failed = sim.send_echo_request(program, NodeId::BROADCAST, b"");
+    assert_eq!(failed, Err(NoSuchNode(NodeId::BROADCAST)));
+}

@@ -214,6 +214,23 @@ fn simulated_clients_ask_a_server_that_is_a_program() {
 }
 
 #[test]
+fn simulated_nodes_answer_echo_requests_of_programs() {
+    let document = document(&NETWORK.replace("loss = \"5%\", ", ""));
+    let mut emulation = Emulation::new(&document.cells()[0], FIRST, &["client".to_owned()], &mut |_| Vec::new())
+        .expect("it can be emulated");
+    let node = |name: &str| emulation.nodes("node", name).expect("there is one")[0];
+    let (client, hub, server) = (node("client[0]"), node("hub"), node("server"));
+    // With CoAP's version and an unknown code, a message that a server would reject.
+    let bytes = [0x40, 0xff, 1, 1];
+    let requests = [hub, server].map(|to| emulation.send_echo_request(client, to, &bytes).expect("two nodes"));
+    emulation.advance_to(Instant::from_millis(1000)).expect("its changes are valid");
+    let replies: Vec<_> = std::iter::from_fn(|| emulation.take_arrived()).collect();
+    let seen: Vec<_> = replies.iter().map(|reply| (reply.from, reply.answers, &*reply.bytes)).collect();
+    assert_eq!(seen, [(hub, Some(requests[0]), &bytes[..]), (server, Some(requests[1]), &bytes[..])]);
+    assert!(replies[1].at > Instant::from_millis(120), "two ways of 60 ms: {replies:?}");
+}
+
+#[test]
 fn requests_with_a_path_are_longer_and_answered_like_those_of_the_root() {
     let mut sizes = [0, 0];
     for (size, path) in sizes.iter_mut().zip(["", "path = \"sensors/temperature\""]) {
