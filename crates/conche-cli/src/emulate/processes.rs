@@ -62,6 +62,8 @@ enum Phase {
     Held,
     Released,
     Stopped,
+    /// Without SIGTERM.
+    Killed,
 }
 
 pub struct Processes {
@@ -129,14 +131,21 @@ impl Processes {
 
     /// Lets a program begin.
     pub fn release(&self, number: usize) {
-        self.phases[number].send_replace(Phase::Released);
+        self.advance(number, Phase::Released);
+    }
+
+    /// Ends a program at once; [`Input::Ended`] reports it, if it has not yet.
+    pub fn kill(&self, number: usize) {
+        self.advance(number, Phase::Killed);
     }
 
     /// Ends all programs; [`Input::Ended`] reports each.
     pub fn stop(&self) {
-        for phase in &self.phases {
-            phase.send_replace(Phase::Stopped);
-        }
+        (0..self.phases.len()).for_each(|number| self.advance(number, Phase::Stopped));
+    }
+
+    fn advance(&self, number: usize, phase: Phase) {
+        self.phases[number].send_if_modified(|current| std::mem::replace(current, phase.max(*current)) < phase);
     }
 }
 
@@ -165,13 +174,16 @@ async fn supervise(
             stdin.write_all(b"go\n").await?;
         }
         drop(stdin);
-        tokio::select! {
+        let phase = tokio::select! {
             status = child.wait() => return status,
-            _ = phases.wait_for(|phase| *phase == Phase::Stopped) => {}
+            phase = phases.wait_for(|phase| *phase >= Phase::Stopped) => phase.map_or(Phase::Killed, |phase| *phase),
+        };
+        let grace = if phase == Phase::Killed { Duration::ZERO } else { GRACE };
+        if !grace.is_zero() {
+            // A group without processes needs no signal.
+            let _ = killpg(group, Signal::SIGTERM);
         }
-        // A group without processes needs no signal.
-        let _ = killpg(group, Signal::SIGTERM);
-        match timeout(GRACE, child.wait()).await {
+        match timeout(grace, child.wait()).await {
             Ok(status) => status,
             Err(_) => {
                 let _ = killpg(group, Signal::SIGKILL);

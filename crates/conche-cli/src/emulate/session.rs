@@ -1,7 +1,7 @@
 //! One run: programs start, datagrams pass through the network, programs end.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant as WallInstant};
 
 use anyhow::{Context, bail};
 use conche_lab::campaign::Replication;
-use conche_lab::scenario::{Cell, ScenarioError};
+use conche_lab::scenario::{Cell, ChangeEvent, ScenarioError};
 use conche_lab::trial::{ArrivedAtProgram, Emulation, SharedObserver};
 use conche_netsim::pcapng::{Capture, PcapNg};
 use conche_netsim::wired::Topology;
@@ -91,6 +91,29 @@ struct Command {
     status: Option<u8>,
     /// It ended by itself.
     is_done: bool,
+    /// Its node reboots: it starts again once it has ended.
+    is_rebooting: bool,
+}
+
+impl Command {
+    /// Starts it, held back.
+    fn start(&mut self, processes: &mut Processes) -> anyhow::Result<()> {
+        let number = processes.start(&self.name, &self.text);
+        self.process = Some(number.with_context(|| format!("the program of {} cannot be started", self.name))?);
+        (self.status, self.is_done, self.is_rebooting) = (None, false, false);
+        Ok(())
+    }
+
+    fn release(&self, processes: &Processes) {
+        self.process.iter().for_each(|number| processes.release(*number));
+    }
+
+    /// Starts and releases it.
+    fn begin(&mut self, processes: &mut Processes) -> anyhow::Result<()> {
+        self.start(processes)?;
+        self.release(processes);
+        Ok(())
+    }
 }
 
 struct Session<'a> {
@@ -230,6 +253,18 @@ impl Session<'_> {
             };
             self.gate.listens(*node, address);
         }
+        for change in &self.plan.cell.scenario.changes {
+            let ChangeEvent::Reboot { nodes } = &change.event else { continue };
+            let rebooted = self.emulation.nodes("changes", nodes).map_err(UsageError::of)?;
+            let program = rebooted.iter().find_map(|node| programs.get(node));
+            if let Some(Assignment { nodes, .. }) = program.filter(|of| !matches!(of.program, Program::Command(_))) {
+                let problem = format!(
+                    "--node {nodes}=…: the scenario reboots it, but conche can start only commands anew; write a \
+                     command, or --set changes=[]"
+                );
+                return Err(UsageError(problem).into());
+            }
+        }
         let mut doors: BTreeMap<(NodeId, NodeId), SocketAddr> = BTreeMap::new();
         for (node, Assignment { program, .. }) in &programs {
             let Program::Command(command) = program else { continue };
@@ -250,6 +285,7 @@ impl Session<'_> {
                 process: None,
                 status: None,
                 is_done: false,
+                is_rebooting: false,
             });
         }
         for assignment in self.plan.assignments.iter().filter(|of| of.program.is_server()) {
@@ -355,26 +391,19 @@ impl Session<'_> {
         let output = Output { to_stderr: self.plan.global.json, bar: self.bar.clone() };
         let mut processes =
             Processes::new(handle, sender, output, self.directory()).context("no shell can be started")?;
-        let start = |processes: &mut Processes, command: &mut Command| {
-            let number = processes.start(&command.name, &command.text);
-            command.process =
-                Some(number.with_context(|| format!("the program of {} cannot be started", command.name))?);
-            anyhow::Ok(())
-        };
         let (servers, clients): (Vec<_>, Vec<_>) =
             (0..self.commands.len()).partition(|number| self.commands[*number].listens.is_some());
         for number in servers {
-            start(&mut processes, &mut self.commands[number])?;
-            self.release(&processes, number);
+            self.commands[number].begin(&mut processes)?;
         }
         let clock = match self.await_servers()? {
             Some(end) => Ok((Clock::start(), end)),
             None => {
                 for number in &clients {
-                    start(&mut processes, &mut self.commands[*number])?;
+                    self.commands[*number].start(&mut processes)?;
                 }
                 let starts = starts(clients, self.plan.args.stagger);
-                self.run_until_end(Clock::start(), &processes, starts)
+                self.run_until_end(Clock::start(), &mut processes, starts)
             }
         };
         processes.stop();
@@ -388,10 +417,6 @@ impl Session<'_> {
         }
         self.bar.finish_and_clear();
         clock
-    }
-
-    fn release(&self, processes: &Processes, number: usize) {
-        self.commands[number].process.iter().for_each(|process| processes.release(*process));
     }
 
     /// Waits until the server programs listen.
@@ -443,8 +468,8 @@ impl Session<'_> {
     fn run_until_end(
         &mut self,
         mut clock: Clock,
-        processes: &Processes,
-        mut starts: VecDeque<(Instant, usize)>,
+        processes: &mut Processes,
+        mut starts: Vec<(Instant, usize)>,
     ) -> anyhow::Result<(Clock, End)> {
         let limit = Instant::ZERO + self.emulation.limit();
         let has_clients = self.commands.iter().any(|of| of.listens.is_none());
@@ -456,11 +481,11 @@ impl Session<'_> {
                 self.advance(&mut clock, limit)?;
                 return Ok((clock, End::Time));
             }
-            while let Some((_, number)) = starts.pop_front_if(|(at, _)| *at <= now) {
-                self.release(processes, number);
+            while let Some((_, number)) = starts.pop_if(|(at, _)| *at <= now) {
+                self.commands[number].release(processes);
             }
             let next = self.emulation.next_time().unwrap_or(limit).min(limit).min(now + TICK);
-            let next = starts.front().map_or(next, |(at, _)| next.min(*at));
+            let next = starts.last().map_or(next, |(at, _)| next.min(*at));
             let first = match self.inputs.recv_timeout(next.max(now) - now) {
                 Ok(input) => Some(input),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -475,7 +500,10 @@ impl Session<'_> {
                     Input::Stop => return Ok((clock, End::Interrupted)),
                     Input::Ended(ended) => {
                         if let Some(of) = self.note_end(ended) {
-                            of.is_done = true;
+                            of.is_done = !of.is_rebooting;
+                            if of.is_rebooting {
+                                of.begin(processes)?;
+                            }
                         }
                         let clients = || self.commands.iter().filter(|of| of.listens.is_none());
                         if has_clients && clients().all(|of| of.is_done) {
@@ -487,6 +515,9 @@ impl Session<'_> {
             }
             let now = clock.now().min(limit);
             self.advance(&mut clock, now)?;
+            for node in self.emulation.take_rebooted() {
+                self.reboot(processes, node)?;
+            }
             if now > ticked + TICK {
                 ticked = now;
                 self.show_progress(now - Instant::ZERO);
@@ -495,6 +526,20 @@ impl Session<'_> {
                 }
             }
         }
+    }
+
+    /// Starts the command of a node again, once its processes have ended.
+    fn reboot(&mut self, processes: &mut Processes, node: NodeId) -> anyhow::Result<()> {
+        for command in self.commands.iter_mut().filter(|of| of.node == node) {
+            match (command.process, command.status) {
+                (Some(number), None) => {
+                    command.is_rebooting = true;
+                    processes.kill(number);
+                }
+                _ => command.begin(processes)?,
+            }
+        }
+        Ok(())
     }
 
     #[cfg(target_os = "linux")]
@@ -672,10 +717,13 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the times at which client programs begin.
-fn starts(clients: Vec<usize>, stagger: Option<Duration>) -> VecDeque<(Instant, usize)> {
+/// Returns the start times of client programs, in reverse order.
+fn starts(clients: Vec<usize>, stagger: Option<Duration>) -> Vec<(Instant, usize)> {
     let stagger = stagger.unwrap_or(if clients.len() > TOGETHER { STAGGER } else { Duration::ZERO });
-    (0..).zip(clients).map(|(place, number)| (Instant::ZERO + stagger.saturating_mul(place), number)).collect()
+    let start = |(place, number)| (Instant::ZERO + stagger.saturating_mul(place), number);
+    let mut starts: Vec<_> = (0..).zip(clients).map(start).collect();
+    starts.reverse();
+    starts
 }
 
 /// Each program takes about five files. Without the permission, the usual limit stays.
@@ -727,7 +775,7 @@ mod tests {
 
     #[test]
     fn many_client_programs_start_one_after_another_unless_a_stagger_says_otherwise() {
-        let last = |count: usize, stagger| starts((0..count).collect(), stagger).back().map(|(at, _)| *at);
+        let last = |count: usize, stagger| starts((0..count).collect(), stagger).first().map(|(at, _)| *at);
         let after = |span| Some(Instant::ZERO + span);
         assert_eq!(last(TOGETHER, None), Some(Instant::ZERO));
         assert_eq!(last(100, None), after(99 * STAGGER));

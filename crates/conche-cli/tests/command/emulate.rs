@@ -166,6 +166,27 @@ fn a_stagger_holds_later_client_programs_back() {
 }
 
 #[test]
+fn a_reboot_kills_a_program_and_starts_it_again() {
+    let (directory, file) = scenario(SMALL);
+    let lives = directory.path().join("lives");
+    // The machine may be too loaded for the first life to write before the first reboot.
+    let reboots =
+        (1..60).map(|second| format!("{{ at = \"{second}s\", event = {{ reboot = {{ nodes = \"client[0]\" }} }} }}"));
+    let changes = format!("changes=[{}]", reboots.collect::<Vec<_>>().join(","));
+    let life = format!(
+        "echo >> {0}; test $(wc -l < {0}) -gt 1 || {{{{ trap '' TERM; sleep 1000; exit 3; }}}}",
+        lives.display()
+    );
+    let ended = run(&mut command(&file, &["--set", &changes, "--json", "--node", &format!("client[0]={life}")]));
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(fs::read_to_string(&lives).expect("text").lines().count() >= 2);
+    assert_eq!(report(&ended)["programs"], serde_json::json!([{ "node": "client.0", "status": 0 }]));
+    let ended = run(&mut command(&file, &["--set", &changes, "--node", "client=external"]));
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("the scenario reboots it, but conche can start only commands anew"), "{ended:?}");
+}
+
+#[test]
 fn an_emulation_that_is_too_late_is_invalid() {
     let program = format!("client={CONCHE} get -q coap://{{server}}/");
     let (_directory, file) = scenario(SMALL);

@@ -15,7 +15,7 @@ use super::record::Record;
 use super::run::{Outside, RecordOptions, SharedObserver, Trial};
 use super::transfers::Routes;
 use crate::campaign::Replication;
-use crate::scenario::{Cell, ChangeEvent, Scenario, ScenarioError, Security, Sender};
+use crate::scenario::{Cell, Scenario, ScenarioError, Security, Sender};
 use crate::workload::{ArrivedAtProgram, Inbox};
 
 /// A cell's network and endpoints, with programs in place of the endpoints of some nodes.
@@ -99,6 +99,12 @@ impl<'a> Emulation<'a> {
     /// Takes the first datagram that has arrived for a program.
     pub fn take_arrived(&mut self) -> Option<ArrivedAtProgram> {
         self.inbox.borrow_mut().pop_front()
+    }
+
+    /// Takes the nodes of programs that a change of the scenario has rebooted. The caller starts the
+    /// programs again.
+    pub fn take_rebooted(&mut self) -> Vec<NodeId> {
+        std::mem::take(&mut self.trial.rebooted_programs)
     }
 
     /// Returns the nodes of a reference such as `client[0..3]`, in their order.
@@ -204,14 +210,6 @@ fn validate(scenario: &Scenario, network: &Network, programs: &BTreeSet<NodeId>)
         let name = network.topology.nodes().find(|(known, _)| Some(*known) == node).map_or("", |(_, name)| name);
         let problem = "stations that route by themselves send transfers only; put programs on other nodes";
         return refuse(&format_args!("the program of `{name}`"), problem);
-    }
-    for (number, change) in scenario.changes.iter().enumerate() {
-        if let ChangeEvent::Reboot { nodes } = &change.event
-            && is_program(nodes)
-        {
-            let problem = "a program is not started anew during a run; reboot other nodes";
-            return refuse(&format_args!("changes.{number}.event.reboot.nodes"), problem);
-        }
     }
     Ok(())
 }

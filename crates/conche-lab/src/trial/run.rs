@@ -321,6 +321,8 @@ pub(super) struct Trial<'a> {
     steps: Vec<(Instant, Step)>,
     /// Hosts replaced by reboots.
     retired: Vec<(NodeId, AnyHost)>,
+    /// Nodes of programs with a reboot, until the caller takes them.
+    pub(super) rebooted_programs: Vec<NodeId>,
     handshakes: Vec<(NodeId, Log)>,
     wanted: RecordOptions,
     monitor: Option<SharedMonitor>,
@@ -398,6 +400,7 @@ impl<'a> Trial<'a> {
             radios: network.radios.clone(),
             steps,
             retired: Vec::new(),
+            rebooted_programs: Vec::new(),
             handshakes: Vec::new(),
             wanted,
             monitor,
@@ -487,6 +490,8 @@ impl<'a> Trial<'a> {
     }
 
     fn reboot(&mut self, nodes: &[NodeId]) -> Result<(), TrialError> {
+        let is_program = |node: &&NodeId| self.programs.as_ref().is_some_and(|(programs, _)| programs.contains(node));
+        self.rebooted_programs.extend(nodes.iter().filter(is_program));
         let is_host = |node: &&NodeId| self.roles.contains_key(node) || self.mesh_of(**node).is_some();
         for node in nodes.iter().filter(is_host).copied().collect::<Vec<_>>() {
             let lives = self.retired.iter().filter(|(retired, _)| *retired == node).count() + 1;

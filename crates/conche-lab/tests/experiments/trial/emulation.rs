@@ -171,12 +171,19 @@ fn a_scenario_that_programs_cannot_join_is_refused() {
     assert!(refused(NETWORK, "client[9]").contains("its 8 nodes are client[0..8]"));
     let secured = format!("{NETWORK}\n[endpoint]\nsecurity = \"dtls-psk\"");
     assert!(refused(&secured, "client").starts_with("endpoint.security: simulated endpoints have keys"));
-    let reboot = "[[changes]]\nat = \"30s\"\nevent = { reboot = { nodes = \"client[1]\" } }";
-    let rebooted = format!("{NETWORK}\n{reboot}");
-    assert!(refused(&rebooted, "client").starts_with("changes.1.event.reboot.nodes: a program is not started anew"));
-    let other = Emulation::new(&document(&rebooted).cells()[0], FIRST, &["client[0]".to_owned()], &mut |_| Vec::new())
-        .map(drop);
-    assert!(other.is_ok(), "{other:?}");
+}
+
+#[test]
+fn a_reboot_names_the_nodes_of_programs_at_its_time() {
+    let reboot = "[[changes]]\nat = \"30s\"\nevent = { reboot = { nodes = \"client[0..2]\" } }";
+    let document = document(&format!("{NETWORK}\n{reboot}"));
+    let mut emulation = Emulation::new(&document.cells()[0], FIRST, &["client[1..4]".to_owned()], &mut |_| Vec::new())
+        .expect("it can be emulated");
+    let rebooted = emulation.nodes("node", "client[1]").expect("there is one");
+    emulation.advance_to(Instant::from_millis(29_999)).expect("its changes are valid");
+    assert_eq!(emulation.take_rebooted(), []);
+    emulation.advance_to(Instant::from_millis(30_000)).expect("its changes are valid");
+    assert_eq!((emulation.take_rebooted(), emulation.take_rebooted()), (rebooted, Vec::new()));
 }
 
 #[test]
