@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::playground;
+use crate::playground::{self, Profile};
 use crate::project::Project;
 use tool_support::{Command, packages, peers};
 
@@ -16,11 +16,11 @@ const EXAMPLES: &str = "scenarios/examples";
 /// Further ones: with DTLS, and with radios.
 const OTHERS: [&str; 2] = ["scenarios/lossy-handshakes.toml", "scenarios/networks/thread-reports.toml"];
 
-/// Compiles the WebAssembly, which takes four minutes of a processor, and installs the programs.
+/// Compiles the WebAssembly, which takes two minutes of a processor, and installs the programs.
 pub fn prepare(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     peers::install_node(project, &project.root.join(TESTS).to_string_lossy(), &SCRIPTS, &directory(project))?;
-    playground::build(project, &playground::directory(project))
+    playground::build(project, &site(project), Profile::Test)
 }
 
 /// The command is the one compiled for the tests.
@@ -32,7 +32,7 @@ pub fn run(project: &Project) -> Result<()> {
     }
     for script in SCRIPTS {
         Command::new("node", ["--test", &directory(project).join(script).to_string_lossy()])
-            .env("PLAYGROUND", playground::directory(project))
+            .env("PLAYGROUND", site(project))
             .env("CONCHE", &conche)
             .env("SCENARIOS", scenarios(project)?)
             .run(project)?;
@@ -42,6 +42,11 @@ pub fn run(project: &Project) -> Result<()> {
 
 fn directory(project: &Project) -> PathBuf {
     project.target().join("playground-tests")
+}
+
+/// Returns the directory of the playground's files, apart from those that `cargo xtask playground` optimizes.
+fn site(project: &Project) -> PathBuf {
+    directory(project).join("site")
 }
 
 /// Returns the paths of the scenarios, one a line.
