@@ -9,6 +9,11 @@ import { chromium } from 'playwright-core';
 const { PLAYGROUND, CONCHE, SCREENSHOTS } = process.env;
 let server, address, browser;
 
+const launch = (...args) => {
+  const executablePath = execFileSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).trim();
+  return chromium.launch({ executablePath, args: ['--no-sandbox', ...args] });
+};
+
 before(async () => {
   server = spawn(CONCHE, ['playground', PLAYGROUND, '--bind', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });
   address = await new Promise((resolve, reject) => {
@@ -20,8 +25,7 @@ before(async () => {
     });
     server.on('exit', (code) => reject(new Error(`the server ended with ${code}`)));
   });
-  const executablePath = execFileSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).trim();
-  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  browser = await launch();
 });
 
 after(async () => {
@@ -30,8 +34,8 @@ after(async () => {
 });
 
 /// Opens the page, and fails the test if a script fails.
-const open = async (t, { hash = '', ...options } = {}) => {
-  const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+const open = async (t, { hash = '', of = browser, ...options } = {}) => {
+  const context = await of.newContext({ viewport: { width: 1400, height: 900 }, ...options });
   // A loaded machine takes its time.
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
@@ -117,6 +121,25 @@ test('a run is cancelled, and another one begins', async (t) => {
   await page.getByText('Cancelled.').waitFor();
   await load(page, 'failing-link');
   await page.getByLabel('Quick').check();
+  await page.getByRole('button', { name: 'Run' }).click();
+  await reported(page);
+});
+
+test('a scenario too large for the memory is an error, and the page still runs others', async (t) => {
+  // 64 MiB for each WebAssembly instance.
+  const small = await launch('--js-flags=--wasm-max-mem-pages=1024');
+  t.after(() => small.close());
+  const page = await open(t, { of: small });
+  await load(page, 'failing-link');
+  const area = page.getByLabel('Scenario', { exact: true });
+  const text = await area.inputValue();
+  await area.fill(text.replace('{ name = "modem" }', '{ name = "modem" }, { name = "spare", count = 300000 }'));
+  await page.locator('#problem.wrong').filter({ hasText: 'memory allocation' }).waitFor();
+  await page.getByRole('button', { name: 'Run' }).click();
+  await page.locator('#status').filter({ hasText: /^Failed: memory allocation/ }).waitFor();
+  await picture(page, 'memory');
+  await area.fill(text);
+  await page.getByText('The scenario is valid.').waitFor();
   await page.getByRole('button', { name: 'Run' }).click();
   await reported(page);
 });
