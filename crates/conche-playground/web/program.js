@@ -12,6 +12,13 @@ class Exit extends Error {
   }
 }
 
+/// Returns the reason of a failure, from the program's standard error.
+const reason_of = (errors) => {
+  const text = errors.replace(/^note: run with `RUST_BACKTRACE=.*$/m, '').trim();
+  if (!/memory allocation of|capacity overflow/.test(text)) return text;
+  return 'the scenario needs more memory than this browser gives; use fewer nodes, or run it with the command `conche run`';
+};
+
 /// Returns the last line of JSON for a request; `progress` receives each earlier one, a number.
 /// Throws what the program writes to standard error.
 export const answer = (module, request, progress = () => {}) => {
@@ -80,7 +87,7 @@ export const answer = (module, request, progress = () => {}) => {
   try {
     instance.exports._start();
   } catch (reason) {
-    if (!(reason instanceof Exit) || reason.code !== 0) throw new Error(errors.trim() || reason.message);
+    if (!(reason instanceof Exit) || reason.code !== 0) throw new Error(reason_of(errors) || reason.message);
   }
   return value;
 };

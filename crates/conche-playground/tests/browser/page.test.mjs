@@ -134,9 +134,9 @@ test('a scenario too large for the memory is an error, and the page still runs o
   const area = page.getByLabel('Scenario', { exact: true });
   const text = await area.inputValue();
   await area.fill(text.replace('{ name = "modem" }', '{ name = "modem" }, { name = "spare", count = 300000 }'));
-  await page.locator('#problem.wrong').filter({ hasText: 'memory allocation' }).waitFor();
+  await page.locator('#problem.wrong').filter({ hasText: 'more memory than this browser gives' }).waitFor();
   await page.getByRole('button', { name: 'Run' }).click();
-  await page.locator('#status').filter({ hasText: /^Failed: memory allocation/ }).waitFor();
+  await page.locator('#status').filter({ hasText: /^Failed: the scenario needs more memory/ }).waitFor();
   await picture(page, 'memory');
   await area.fill(text);
   await page.getByText('The scenario is valid.').waitFor();
