@@ -109,7 +109,7 @@ impl Network {
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{}[{index}]", link.name) };
             // Members of the smaller group share the larger equally, in order.
-            let [from, to] = [&from, &to].map(|nodes| nodes[index * nodes.len() / count]);
+            let [from, to] = [&from, &to].map(|nodes| nodes[index / (count / nodes.len())]);
             // A router without a route to the mote also lacks its hosts.
             let behind =
                 |mote, host| self.unknown.iter().filter(move |(_, of)| *of == mote).map(move |(root, _)| (*root, host));
