@@ -415,6 +415,12 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.network.config(link)
     }
 
+    /// Returns whether a link or hop is up; `None` if it is of another topology.
+    #[must_use]
+    pub fn is_link_up(&self, link: LinkId) -> Option<bool> {
+        self.network.is_up(link)
+    }
+
     /// Changes a link's rate, delay, loss or queue.
     ///
     /// A frame in transmission keeps its rate, frames on the wire their arrival times, and waiting

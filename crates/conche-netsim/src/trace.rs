@@ -58,6 +58,23 @@ pub enum DropReason {
     HopLimit(NodeId),
 }
 
+impl DropReason {
+    /// Returns the link or hop that dropped the packet; `None` for drops elsewhere.
+    #[must_use]
+    pub const fn link(self) -> Option<LinkId> {
+        match self {
+            Self::QueueFull(link)
+            | Self::DroppedEarly(link)
+            | Self::LinkDown(link)
+            | Self::Lost(link)
+            | Self::ChannelBusy(link)
+            | Self::Unacknowledged(link)
+            | Self::TooLong(link) => Some(link),
+            Self::Untransmitted(_) | Self::NoRoute(_) | Self::NoHost(_) | Self::NodeDown(_) | Self::HopLimit(_) => None,
+        }
+    }
+}
+
 impl Observer for () {}
 
 impl<A: Observer, B: Observer> Observer for (A, B) {

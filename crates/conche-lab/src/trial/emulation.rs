@@ -5,14 +5,16 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use conche_netsim::wired::Topology;
-use conche_netsim::{Instant, NodeId, PacketId};
+use conche_netsim::wired::{LinkConfig, Topology};
+use conche_netsim::{Instant, LinkId, NodeId, PacketId};
+use conche_proto::PeerSnapshot;
 
 use super::error::TrialError;
 use super::network::Network;
 use super::plan::Plan;
 use super::record::Record;
 use super::run::{Outside, RecordOptions, SharedObserver, Trial};
+use super::series::{self, Sampled};
 use super::transfers::Routes;
 use crate::campaign::Replication;
 use crate::scenario::{Cell, Scenario, ScenarioError, Security, Sender};
@@ -34,6 +36,8 @@ impl<'a> Emulation<'a> {
     /// Creates an emulation at time zero, with programs on the nodes of references such as `client`
     /// or `client[0..3]`. `observe` returns observers of its packets.
     ///
+    /// Without programs it is the cell's simulation.
+    ///
     /// # Errors
     /// If a reference names no nodes, or the cell cannot be emulated with programs on them.
     pub fn new(
@@ -42,8 +46,32 @@ impl<'a> Emulation<'a> {
         programs: &[String],
         observe: &mut dyn FnMut(&Topology) -> Vec<SharedObserver>,
     ) -> Result<Self, TrialError> {
+        Self::on(Network::new(&cell.scenario, replication)?, cell, replication, programs, observe)
+    }
+
+    /// As [`Emulation::new`], with wired links that can all change ([`Emulation::change_link`]).
+    ///
+    /// # Errors
+    /// As [`Emulation::new`].
+    pub fn changeable(
+        cell: &'a Cell,
+        replication: Replication,
+        programs: &[String],
+        observe: &mut dyn FnMut(&Topology) -> Vec<SharedObserver>,
+    ) -> Result<Self, TrialError> {
+        let mut network = Network::new(&cell.scenario, replication)?;
+        network.allow_all_changes();
+        Self::on(network, cell, replication, programs, observe)
+    }
+
+    fn on(
+        mut network: Network,
+        cell: &'a Cell,
+        replication: Replication,
+        programs: &[String],
+        observe: &mut dyn FnMut(&Topology) -> Vec<SharedObserver>,
+    ) -> Result<Self, TrialError> {
         let scenario = &*cell.scenario;
-        let mut network = Network::new(scenario, replication)?;
         let mut nodes = BTreeSet::new();
         for reference in programs {
             scenario.selected(format_args!("the program of `{reference}`"), reference)?;
@@ -54,7 +82,7 @@ impl<'a> Emulation<'a> {
         let mut plan = Plan::new(cell, &network, replication, &routes)?;
         plan.roles.retain(|node, _| !nodes.contains(node));
         let inbox = Inbox::default();
-        let programs = Some((nodes.clone(), Rc::clone(&inbox)));
+        let programs = (!nodes.is_empty()).then(|| (nodes.clone(), Rc::clone(&inbox)));
         let outside = Outside { packets: observe(&network.topology), programs, ..Outside::default() };
         let trial = Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed, outside)?;
         Ok(Self { trial, network, scenario, programs: nodes, inbox })
@@ -77,6 +105,14 @@ impl<'a> Emulation<'a> {
     /// If the simulator refuses a change of the network.
     pub fn advance_to(&mut self, at: Instant) -> Result<(), TrialError> {
         self.trial.advance_to(at)
+    }
+
+    /// Runs a simulation without programs until `at` or its end, and returns whether it has ended.
+    ///
+    /// # Errors
+    /// If the simulator refuses a change of the network.
+    pub fn simulate_to(&mut self, at: Instant) -> Result<bool, TrialError> {
+        self.trial.simulate_to(at, Instant::ZERO + self.limit())
     }
 
     /// Sends a datagram of a program at the current time, and returns its number.
@@ -119,6 +155,60 @@ impl<'a> Emulation<'a> {
     /// Returns all nodes.
     pub fn all_nodes(&self) -> impl Iterator<Item = NodeId> {
         self.network.topology.nodes().map(|(node, _)| node)
+    }
+
+    /// Returns nodes and links at the start.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.network.topology
+    }
+
+    /// Returns the paths of simulated endpoints under congestion control, from sender to peer.
+    pub fn paths(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let paths = series::paths(self.trial.flows.iter()).map(|(from, to, _)| (from, to));
+        paths.filter(|(from, _)| !self.programs.contains(from))
+    }
+
+    /// Returns the state of a simulated endpoint's path to a peer, once it exists.
+    #[must_use]
+    pub fn path(&self, from: NodeId, to: NodeId) -> Option<PeerSnapshot> {
+        Sampled::path(&self.trial.simulation, from, to)
+    }
+
+    /// Returns packets and bytes that wait for a link; `None` for radio hops.
+    #[must_use]
+    pub fn queue(&self, link: LinkId) -> Option<(u64, u64)> {
+        Sampled::queue(&self.trial.simulation, link)
+    }
+
+    /// Returns whether a link is up.
+    #[must_use]
+    pub fn is_link_up(&self, link: LinkId) -> bool {
+        self.trial.simulation.is_link_up(link).unwrap_or_default()
+    }
+
+    /// Returns the current configuration of a link that can change.
+    #[must_use]
+    pub fn link_config(&self, link: LinkId) -> Option<LinkConfig> {
+        self.trial.simulation.link_config(link).ok()
+    }
+
+    /// Changes a link now.
+    ///
+    /// # Errors
+    /// If the link cannot change, or the configuration is invalid.
+    pub fn change_link(&mut self, link: LinkId, config: LinkConfig) -> Result<(), TrialError> {
+        let name = self.network.topology.links().find(|(known, _)| *known == link).map_or("", |(_, name)| name);
+        config.check(name)?;
+        Ok(self.trial.simulation.change_link(link, config)?)
+    }
+
+    /// Takes a link down or up now.
+    ///
+    /// # Errors
+    /// If the link cannot change.
+    pub fn set_link_up(&mut self, link: LinkId, up: bool) -> Result<(), TrialError> {
+        Ok(self.trial.simulation.set_link_up(link, up)?)
     }
 
     /// Returns a node's name, such as `client[3]`.
@@ -189,10 +279,10 @@ impl fmt::Debug for Emulation<'_> {
 fn validate(scenario: &Scenario, network: &Network, programs: &BTreeSet<NodeId>) -> Result<(), ScenarioError> {
     let refuse = |place: &dyn fmt::Display, problem: &str| Err(ScenarioError::new(place, problem));
     if scenario.one_by_one {
-        let problem = "flows that run one by one have a clock each, and programs only one; leave it out";
+        let problem = "flows that run one by one have a clock each, and programs or a live view only one; leave it out";
         return refuse(&"one_by_one", problem);
     }
-    if scenario.endpoint.security != Security::Plain {
+    if scenario.endpoint.security != Security::Plain && !programs.is_empty() {
         let problem = "simulated endpoints have keys that no program knows; write \"plain\". Programs may use DTLS among \
                        themselves: their datagrams pass unread";
         return refuse(&"endpoint.security", problem);

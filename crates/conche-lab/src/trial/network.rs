@@ -94,6 +94,12 @@ impl Network {
         links
     }
 
+    /// Marks all wired links as changing.
+    pub(super) fn allow_all_changes(&mut self) {
+        let links = self.topology.links().map(|(link, _)| link).filter(|link| !self.topology.is_hop(*link));
+        links.collect::<Vec<_>>().into_iter().for_each(|link| self.topology.allow_changes(link));
+    }
+
     fn link(&mut self, link: &Link, replication: Replication) -> Result<(), TrialError> {
         let of = |problem: TrialError| problem.of_link(&link.name);
         let ends = link.ends()?;

@@ -464,6 +464,21 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
+    /// Runs until `at` or the end that [`run`] has, and returns whether it is the end.
+    pub(super) fn simulate_to(&mut self, at: Instant, limit: Instant) -> Result<bool, TrialError> {
+        let at = at.min(limit);
+        while let Some((then, step)) = self.steps.pop_if(|(then, _)| *then <= at && *then < limit) {
+            if self.advance(then, false, None) == RunEnd::Stopped {
+                return Ok(true);
+            }
+            self.change(step)?;
+        }
+        let is_last = self.steps.last().is_none_or(|(then, _)| *then >= limit);
+        let until_idle = is_last && self.cell.scenario.time_limit.is_some();
+        let ended = self.advance(at, until_idle, None);
+        Ok(ended == RunEnd::Stopped || (until_idle && ended == RunEnd::Idle) || at == limit)
+    }
+
     /// Returns whether clients with an endpoint exist, and all have completed their exchanges.
     pub(super) fn are_flows_done(&self) -> bool {
         let requesters = self.simulation.hosts().filter_map(|(_, host)| match host {

@@ -51,16 +51,7 @@ pub(super) struct LinkDrops(Vec<u64>);
 
 impl Observer for LinkDrops {
     fn on_dropped(&mut self, _now: Instant, _packet: &Packet, reason: DropReason) {
-        let (DropReason::QueueFull(link)
-        | DropReason::DroppedEarly(link)
-        | DropReason::LinkDown(link)
-        | DropReason::Lost(link)
-        | DropReason::ChannelBusy(link)
-        | DropReason::Unacknowledged(link)
-        | DropReason::TooLong(link)) = reason
-        else {
-            return;
-        };
+        let Some(link) = reason.link() else { return };
         if self.0.len() <= link.index() {
             self.0.resize(link.index() + 1, 0);
         }
@@ -99,6 +90,17 @@ struct Path {
     last: [Option<f64>; 3],
 }
 
+/// Returns the paths with congestion control, from sender to peer, each once.
+pub(super) fn paths<'f>(flows: impl Iterator<Item = &'f Flow>) -> impl Iterator<Item = (NodeId, NodeId, Control)> {
+    let mut known = BTreeSet::new();
+    flows.filter(|flow| flow.has_endpoint).filter_map(move |flow| {
+        // Servers send to observers.
+        let ends = (flow.client, flow.server);
+        let (from, to) = if flow.observed.is_some() { (ends.1, ends.0) } else { ends };
+        known.insert((from, to)).then_some((from, to, flow.control))
+    })
+}
+
 /// Samples one run.
 pub(super) struct Sampler<'a, 'b> {
     sampling: &'a mut Sampling<'b>,
@@ -118,20 +120,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
         network: &Network,
         flows: impl Iterator<Item = &'f Flow>,
     ) -> Self {
-        let mut known = BTreeSet::new();
-        let path = |flow: &Flow| {
-            // Servers send to observers.
-            let ends = (flow.client, flow.server);
-            let (from, to) = if flow.observed.is_some() { (ends.1, ends.0) } else { ends };
-            let path = Path { from, to, control: flow.control, last: [None; 3] };
-            (flow.has_endpoint && known.insert((from, to))).then_some(path)
-        };
+        let path = |(from, to, control)| Path { from, to, control, last: [None; 3] };
         Self {
             sampling,
             next: Instant::ZERO,
             before,
             nodes: network.topology.nodes().map(|(_, name)| name.to_owned()).collect(),
-            paths: flows.filter_map(path).collect(),
+            paths: paths(flows).map(path).collect(),
             links: network
                 .topology
                 .links()

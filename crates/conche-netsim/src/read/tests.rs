@@ -119,6 +119,19 @@ fn parts_of_links_read_as_documented() {
 }
 
 #[test]
+fn queues_and_losses_print_as_they_read() {
+    for queue in ["unlimited", "2500B", "{ packets = 16 }", "{ bytes = \"3kB\", in_service = \"included\" }"] {
+        let text = if queue.starts_with('{') { queue.to_owned() } else { format!("\"{queue}\"") };
+        assert_eq!(value::<DropTail>(&format!("queue = {text}")).to_string(), queue);
+    }
+    for states in ["to_bad = \"2%\", to_good = \"25%\"", "mean_good = \"10s\", mean_bad = \"500ms\""] {
+        let loss = format!("{{ gilbert-elliott = {{ {states}, loss_good = \"0.1%\", loss_bad = \"50%\" }} }}");
+        assert_eq!(value::<Loss>(&format!("loss = {loss}")).to_string(), loss);
+    }
+    assert_eq!([Loss::None, Loss::Bernoulli(0.015)].map(|loss| loss.to_string()), ["0%", "1.5%"]);
+}
+
+#[test]
 fn queue_managements_read_as_documented() {
     let managements =
         [Aqm::CoDel(CoDel::default()), Aqm::Pie(Pie { target: ms(20), ..Pie::default() }), Aqm::Red(Red::default())];

@@ -1,5 +1,6 @@
 //! Probabilities, in per cent.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::UnitError;
@@ -32,6 +33,13 @@ impl FromStr for Probability {
     }
 }
 
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nine decimals of a per cent, without the error of binary fractions.
+        write!(f, "{}%", (self.0 * 1e11).round() / 1e9)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +50,7 @@ mod tests {
             [("5%", 0.05), ("0.1%", 0.001), ("0%", 0.0), ("100%", 1.0), (" 12.5 %", 0.125), ("0.2%", 0.002)]
         {
             assert_eq!(text.parse(), Ok(Probability(expected)), "{text}");
+            assert_eq!(Probability(expected).to_string(), text.replace(' ', ""));
         }
     }
 

@@ -1,10 +1,12 @@
 //! Loss on the wire: none, independent, or in bursts.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::delay::Distribution;
 use crate::Instant;
 use crate::rng::Stream;
+use crate::units::{Probability, Span};
 
 /// Losses after the queue.
 ///
@@ -52,6 +54,29 @@ pub enum Loss {
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
+}
+
+/// Writes the text of scenarios.
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let loss = |loss_good: f64, loss_bad: f64| {
+            format!("loss_good = \"{}\", loss_bad = \"{}\" }} }}", Probability(loss_good), Probability(loss_bad))
+        };
+        match *self {
+            Self::None => f.write_str("0%"),
+            Self::Bernoulli(probability) => Probability(probability).fmt(f),
+            Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let (to_bad, to_good) = (Probability(to_bad), Probability(to_good));
+                let loss = loss(loss_good, loss_bad);
+                write!(f, "{{ gilbert-elliott = {{ to_bad = \"{to_bad}\", to_good = \"{to_good}\", {loss}")
+            }
+            Self::TimedGilbertElliott { mean_good, mean_bad, loss_good, loss_bad } => {
+                let (mean_good, mean_bad) = (Span(mean_good), Span(mean_bad));
+                let loss = loss(loss_good, loss_bad);
+                write!(f, "{{ gilbert-elliott = {{ mean_good = \"{mean_good}\", mean_bad = \"{mean_bad}\", {loss}")
+            }
+        }
+    }
 }
 
 impl Loss {

@@ -133,6 +133,10 @@ impl Network {
         }
     }
 
+    pub(crate) fn is_up(&self, id: LinkId) -> Option<bool> {
+        self.links.get(id.index()).map(|link| link.up)
+    }
+
     pub(crate) fn waiting(&self, id: LinkId, now: Instant) -> Option<(u64, u64)> {
         match &self.links.get(id.index())?.kind {
             Kind::Wire(wire) => wire.waiting(now),

@@ -1,8 +1,10 @@
 //! The drop-tail queue before a link.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use crate::Instant;
+use crate::units::Size;
 
 /// A FIFO queue that drops frames that do not fit.
 ///
@@ -42,6 +44,23 @@ pub enum InService {
     Excluded,
     /// It counts until its last bit has left.
     Included,
+}
+
+/// Writes the text of scenarios.
+impl fmt::Display for DropTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = match self.limit {
+            Limit::Unlimited => return f.write_str("unlimited"),
+            Limit::Bytes(bytes) if self.in_service == InService::Excluded => return write!(f, "{}", Size(bytes)),
+            Limit::Bytes(bytes) => format!("bytes = \"{}\"", Size(bytes)),
+            Limit::Packets(packets) => format!("packets = {packets}"),
+        };
+        let in_service = match self.in_service {
+            InService::Excluded => "",
+            InService::Included => ", in_service = \"included\"",
+        };
+        write!(f, "{{ {limit}{in_service} }}")
+    }
 }
 
 impl DropTail {

@@ -269,6 +269,24 @@ impl Topology {
         (0..).map(LinkId).zip(self.links.iter().map(|edge| edge.name.as_str()))
     }
 
+    /// Returns the node where a link or hop starts, and the one where it ends.
+    #[must_use]
+    pub fn ends(&self, link: LinkId) -> Option<(NodeId, NodeId)> {
+        self.links.get(link.index()).map(|edge| (edge.from, edge.to))
+    }
+
+    /// Returns whether a link is a hop of a radio network.
+    #[must_use]
+    pub fn is_hop(&self, link: LinkId) -> bool {
+        self.links.get(link.index()).is_some_and(|edge| matches!(edge.kind, EdgeKind::Hop(_)))
+    }
+
+    /// Returns whether a link's rate follows a trace.
+    #[must_use]
+    pub fn is_traced(&self, link: LinkId) -> bool {
+        self.equipment.get(&link).is_some_and(|features| features.trace.is_some() || features.rates.is_some())
+    }
+
     pub(crate) fn build(&self, streams: &Streams) -> Result<Network, TopologyError> {
         self.check_names()?;
         let mut checked = None;

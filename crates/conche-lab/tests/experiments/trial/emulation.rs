@@ -5,11 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conche_lab::campaign::Replication;
-use conche_lab::scenario::Document;
+use conche_lab::networks::NETWORKS;
+use conche_lab::scenario::{Cell, Controllers, Document, Security};
 use conche_lab::trial::{Emulation, Observing, RecordOptions, Routes, Trace, run_observed};
 use conche_netsim::packet::Packet;
-use conche_netsim::trace::{DropReason, Observer};
-use conche_netsim::{Instant, LinkId, NodeId};
+use conche_netsim::trace::{Digest, DropReason, Observer};
+use conche_netsim::wired::LinkConfig;
+use conche_netsim::{BitRate, Instant, LinkId, NodeId};
 
 /// Eight clients share a slow, lossy uplink with a short queue, which changes after 20 s.
 const NETWORK: &str = r#"
@@ -257,4 +259,80 @@ fn requests_with_a_path_are_longer_and_answered_like_those_of_the_root() {
     let text = NETWORK.replace("response = \"60B\"", "path = \"sensors\"\nrequest = \"10B\"");
     let problem = super::record(&text).expect_err("it is refused");
     assert!(problem.starts_with("traffic.polls: its `path` makes requests longer"), "{problem}");
+}
+
+/// Packets and end of a cell's run, by its usual way.
+fn run_digest(cell: &Cell) -> (Digest, Duration) {
+    let digest = Rc::new(RefCell::new(Digest::default()));
+    let trace = &mut |_: &_| Trace::Packets(Rc::<RefCell<Digest>>::clone(&digest));
+    let observing = Observing { trace: Some(trace), ..Observing::default() };
+    let ran = run_observed(cell, RecordOptions::default(), FIRST, &Routes::default(), observing).expect("it runs");
+    (digest.take(), ran.outcome.elapsed)
+}
+
+/// Packets and end of a cell's run in steps, with links that may change.
+fn stepped_digest(cell: &Cell) -> (Digest, Instant) {
+    let digest = Rc::new(RefCell::new(Digest::default()));
+    let observers = &mut |_: &_| vec![Rc::<RefCell<Digest>>::clone(&digest) as _];
+    let mut emulation = Emulation::changeable(cell, FIRST, &[], observers).expect("it can be stepped");
+    let mut until = Instant::ZERO;
+    while !emulation.simulate_to(until).expect("its changes are valid") {
+        until += Duration::from_millis(333);
+    }
+    let end = emulation.now();
+    (digest.take(), end)
+}
+
+/// A cell whose links may change, and that runs in steps, is the same run: the live view relies on it.
+#[test]
+fn a_simulation_in_steps_with_changeable_links_has_the_packets_of_its_run() {
+    for network in NETWORKS {
+        let experiment = network.experiment(&Controllers::default());
+        let cell = &experiment.document().cells()[0];
+        // Keys of DTLS are random, so that two runs differ.
+        if cell.scenario.endpoint.security != Security::Plain {
+            continue;
+        }
+        let ((run, elapsed), (stepped, end)) = (run_digest(cell), stepped_digest(cell));
+        assert_eq!(run, stepped, "{}", network.name);
+        // A run without a duration ends with its last exchange, before its last packets.
+        assert!(end - Instant::ZERO >= elapsed, "{}: {end:?} {elapsed:?}", network.name);
+        assert!(cell.scenario.duration.is_none_or(|duration| end == Instant::ZERO + duration.0), "{}", network.name);
+    }
+}
+
+#[test]
+fn a_changed_link_delays_later_packets_and_fails_without_losing_its_settings() {
+    let document = document(NETWORK);
+    let log = Rc::new(RefCell::new(Log::default()));
+    let observers = &mut |_: &_| vec![Rc::<RefCell<Log>>::clone(&log) as _];
+    let mut emulation = Emulation::changeable(&document.cells()[0], FIRST, &[], observers).expect("it can be stepped");
+    let named = |emulation: &Emulation<'_>, wanted| {
+        let topology = emulation.topology();
+        topology.links().find(|(_, name)| *name == wanted).map(|(link, _)| link).expect("a link")
+    };
+    let access = named(&emulation, "access[0]>");
+    let config = emulation.link_config(access).expect("a wired link");
+    let slow = LinkConfig { delay: Duration::from_secs(100), ..config };
+    emulation.change_link(access, slow).expect("a valid change");
+    assert_eq!(emulation.link_config(access), Some(slow));
+    let wrong = emulation.change_link(access, LinkConfig { rate: Some(BitRate::bit(0)), ..config });
+    assert!(wrong.is_err_and(|error| error.to_string().contains("\"access[0]>\" has a rate of zero")));
+    let other = named(&emulation, "access[1]>");
+    emulation.set_link_up(other, false).expect("a link");
+    assert!(!emulation.is_link_up(other) && emulation.is_link_up(access));
+    emulation.simulate_to(Instant::from_millis(10_000)).expect("its changes are valid");
+    let crossed = |node: NodeId| {
+        let log = log.borrow();
+        log.0.iter().filter(|(_, fate, from, ..)| *from == node && matches!(fate, Fate::Entered(_))).count()
+    };
+    let (first, second, third) = (node(&emulation, 0), node(&emulation, 1), node(&emulation, 2));
+    assert!(crossed(first) > 0 && crossed(second) == 0 && crossed(third) > 1);
+    let past = log.borrow().0.iter().filter(|(_, fate, from, ..)| *from == first && *fate != Fate::Sent).count();
+    assert_eq!(past, crossed(first), "nothing has arrived at the other end");
+    assert_eq!(emulation.link_config(other), Some(config), "a link that is down keeps its settings");
+}
+
+fn node(emulation: &Emulation<'_>, client: usize) -> NodeId {
+    emulation.nodes("test", &format!("client[{client}]")).expect("a node")[0]
 }
