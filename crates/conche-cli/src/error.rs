@@ -106,6 +106,8 @@ pub enum ArgumentError {
     Assignment(&'static str),
     #[error("a program that already runs is an address and a port, as in 127.0.0.1:5683")]
     ProgramAddress,
+    #[error("an address of this machine with a port was expected, as in 127.0.0.1:8080: the page controls the run")]
+    Loopback,
     #[error("a number of requests a second above 0 was expected")]
     Rate,
     #[error("methods are get, post, put, delete, fetch, patch and ipatch")]

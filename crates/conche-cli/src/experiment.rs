@@ -160,7 +160,8 @@ impl Options {
         Ok(experiments.into_iter().zip(selected).map(of).collect())
     }
 
-    fn adjust(&self, experiments: impl IntoIterator<Item = Experiment>) -> anyhow::Result<Vec<Experiment>> {
+    /// Applies the options.
+    pub fn adjust(&self, experiments: impl IntoIterator<Item = Experiment>) -> anyhow::Result<Vec<Experiment>> {
         let experiments: Vec<_> = experiments.into_iter().collect();
         let is_one_of_several = experiments.len() > 1;
         let adjusted = experiments.into_iter().map(|experiment| {

@@ -1,6 +1,7 @@
 //! `conche run SCENARIO.toml|NETWORK`: runs a user's experiment, or a network of conche.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,11 +15,13 @@ use conche_lab::scenario::{FileError, ScenarioError};
 use crate::Global;
 use crate::error::UsageError;
 use crate::experiment::Options;
+use crate::live;
 use crate::names;
 use crate::run_trace::RunTrace;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Scenario file, or a network of `conche compare networks`.
     ///
@@ -29,10 +32,36 @@ pub struct Args {
     options: Options,
     #[command(flatten)]
     trace: RunTrace,
+    /// Play one run on a page of this machine.
+    ///
+    /// The first replication of the first cell that --only selects, paused at its start. The page
+    /// can change links. The port is a free one, or as in --live=127.0.0.1:8080. Ctrl-C ends it.
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = live::ANY_PORT,
+        value_parser = live::parse_address,
+        conflicts_with_all = [
+            "output", "series", "exchanges", "overwrite", "trace", "trace_node", "jobs", "runs", "quick", "shard",
+            "ids", "stats",
+        ]
+    )]
+    live: Option<SocketAddr>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  conche run gprs                                the schemes of a network of conche, side by side
+  conche run yard.toml -o results                a scenario, with its results for `conche report`
+  conche run gprs --live --only scheme=cocoa     one run on a page: play, pause, step, change links";
 
 /// Returns the experiment, and the options to run it with.
 pub fn experiments(args: Args, global: &Global) -> anyhow::Result<(Options, Vec<Experiment>)> {
+    if args.live.is_some() {
+        return Err(UsageError("--live shows one run, and has no plan; leave it out".to_owned()).into());
+    }
     let experiment = args.experiment(global)?;
     Ok((args.options, vec![experiment]))
 }
@@ -49,9 +78,14 @@ impl Args {
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let experiment = args.experiment(global)?;
-    args.options
-        .execute(experiment, Some(&args.trace), global)
-        .with_context(|| format!("scenario {}", args.file.display()))
+    let outcome = match args.live {
+        Some(address) => args
+            .options
+            .adjust([experiment])
+            .and_then(|experiments| experiments.iter().try_for_each(|of| live::simulation::run(address, of, global))),
+        None => args.options.execute(experiment, Some(&args.trace), global),
+    };
+    outcome.with_context(|| format!("scenario {}", args.file.display()))
 }
 
 /// Reads a scenario, and checks all runs that the options select.

@@ -14,13 +14,16 @@ use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use conche::Code;
 use conche::codec::{Message, Type};
+use conche::{Code, OptionNumber};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use crate::show::{option_value, payload_summary};
+use crate::show::{escape, option_value, payload_summary};
+
+/// Maximum number of path segments in a line.
+const MOST_SEGMENTS: usize = 8;
 
 /// Target of message events.
 pub const TARGET: &str = "conche::message";
@@ -200,17 +203,49 @@ impl TracedDatagram {
     }
 }
 
+/// Returns a datagram's type, code, message ID and path, as in `CON GET [0x3a4b] /test`, or the kind
+/// of another one.
+pub fn line(datagram: &[u8]) -> String {
+    let Ok(message) = Message::decode_extended(datagram) else { return other(datagram).to_owned() };
+    let mut text = head(&message);
+    let mut separator = " /";
+    for (number, segment) in message.options().filter(|option| option.number == OptionNumber::URI_PATH).enumerate() {
+        if number == MOST_SEGMENTS {
+            text.push_str("/…");
+            break;
+        }
+        let _ = write!(text, "{separator}{}", escape(&String::from_utf8_lossy(segment.value)));
+        separator = "/";
+    }
+    text
+}
+
+/// Names a datagram that is no CoAP message, if it has a DTLS record (RFC 6347 §4.1).
+const fn other(datagram: &[u8]) -> &'static str {
+    match datagram {
+        [20, 0xfe, ..] => "DTLS ChangeCipherSpec",
+        [21, 0xfe, ..] => "DTLS alert",
+        [22, 0xfe, ..] => "DTLS handshake",
+        [23, 0xfe, ..] => "DTLS application data",
+        _ => "no CoAP message",
+    }
+}
+
 fn opening(message: &Message<'_>) -> String {
+    let mut text = head(message);
+    if !message.token().is_empty() {
+        let _ = write!(text, " token {}", message.token());
+    }
+    text
+}
+
+fn head(message: &Message<'_>) -> String {
     let code = match (message.code(), message.ty()) {
         (Code::EMPTY, Type::Confirmable) => "Empty (a ping)".to_owned(),
         (Code::EMPTY, _) => "Empty".to_owned(),
         (code, _) => code.to_string(),
     };
-    let mut text = format!("{} {code} [{}]", message.ty(), message.id());
-    if !message.token().is_empty() {
-        let _ = write!(text, " token {}", message.token());
-    }
-    text
+    format!("{} {code} [{}]", message.ty(), message.id())
 }
 
 #[cfg(test)]
@@ -236,6 +271,16 @@ mod tests {
              <   Content-Format: 0 (text/plain; charset=utf-8)\n\
              <   payload: \"\\u{1b}[m\" (3 bytes)\n"
         );
+    }
+
+    #[test]
+    fn a_line_has_the_path() {
+        assert_eq!(line(b"\x42\x01\x12\x34\x0a\x0b\xb4test\x01a"), "CON GET [0x1234] /test/a");
+        assert_eq!(line(b"\x60\x45\x12\x34"), "ACK 2.05 Content [0x1234]");
+        assert_eq!(line(b"\x16\xfe\xfd\0"), "DTLS handshake");
+        assert_eq!(line(b"\x16"), "no CoAP message");
+        let long = line(&[&b"\x40\x01\x12\x34\xb1\x1b"[..], &b"\x01b".repeat(20)].concat());
+        assert_eq!(long, "CON GET [0x1234] /\\u{1b}/b/b/b/b/b/b/b/…");
     }
 
     #[test]

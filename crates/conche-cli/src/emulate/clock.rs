@@ -87,6 +87,11 @@ impl Clock {
         self.lateness.record(now.max(due) - due);
     }
 
+    /// Returns the 99th percentile of the lateness so far, in milliseconds.
+    pub fn p99_ms(&self) -> Option<f64> {
+        self.lateness.percentile(99.0).map(milliseconds)
+    }
+
     pub fn lateness(&self, limit: Duration) -> Lateness {
         let ms = |percent| self.lateness.percentile(percent).map_or(0.0, milliseconds);
         let (p50_ms, p99_ms, max_ms) = (ms(50.0), ms(99.0), ms(100.0));

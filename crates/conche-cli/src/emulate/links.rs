@@ -10,6 +10,7 @@ use conche_netsim::{Instant, LinkId, NodeId, PacketId};
 use serde::Serialize;
 
 use super::Delays;
+use crate::packet_counts::{PacketCounts, group};
 
 /// Measures links of the same name as one, as `access` of all clients.
 #[derive(Debug)]
@@ -24,10 +25,7 @@ pub struct LinkMeter {
 
 #[derive(Debug, Default)]
 struct Counts {
-    sent: u64,
-    lost: u64,
-    queue_drops: u64,
-    other_drops: u64,
+    packets: PacketCounts,
     delays: Delays,
 }
 
@@ -36,25 +34,11 @@ struct Counts {
 pub struct LinkRow {
     /// `uplink`, or `client to server`.
     pub name: String,
-    /// Packets sent into it.
-    pub sent: u64,
-    /// Packets lost at random.
-    pub lost: u64,
-    /// Packets dropped by a full queue or its management.
-    pub queue_drops: u64,
-    /// Packets dropped for another reason, such as a link that is down.
-    pub other_drops: u64,
+    #[serde(flatten)]
+    pub packets: PacketCounts,
     /// Delay of packets that left it, in milliseconds.
     pub delay_p50_ms: Option<f64>,
     pub delay_p99_ms: Option<f64>,
-}
-
-/// Omits the number of a node or link: `client[3]` is one of `client`.
-fn group(name: &str) -> String {
-    match (name.find('['), name.rfind(']')) {
-        (Some(open), Some(close)) if open < close => format!("{}{}", &name[..open], &name[close + 1..]),
-        _ => name.to_owned(),
-    }
 }
 
 impl LinkMeter {
@@ -92,33 +76,26 @@ fn key(packet: &Packet) -> (PacketId, bool) {
 
 impl Observer for LinkMeter {
     fn on_sent(&mut self, _: Instant, packet: &Packet) {
-        self.path(packet).sent += 1;
+        self.path(packet).packets.sent += 1;
     }
 
     fn on_entered(&mut self, now: Instant, packet: &Packet, link: LinkId) {
         self.left(now, packet);
-        self.link(link).sent += 1;
+        self.link(link).packets.sent += 1;
         self.under_way.insert(key(packet), (link, now));
     }
 
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {
-        self.path(packet).sent += 1;
-        self.link(link).sent += 1;
+        self.path(packet).packets.sent += 1;
+        self.link(link).packets.sent += 1;
         self.under_way.insert(key(packet), (link, now));
     }
 
     fn on_dropped(&mut self, _: Instant, packet: &Packet, reason: DropReason) {
         self.under_way.remove(&key(packet));
-        self.path(packet).dropped(reason);
-        match reason {
-            DropReason::QueueFull(link)
-            | DropReason::DroppedEarly(link)
-            | DropReason::LinkDown(link)
-            | DropReason::Lost(link)
-            | DropReason::ChannelBusy(link)
-            | DropReason::Unacknowledged(link)
-            | DropReason::TooLong(link) => self.link(link).dropped(reason),
-            _ => {}
+        self.path(packet).packets.drop(reason);
+        if let Some(link) = reason.link() {
+            self.link(link).packets.drop(reason);
         }
     }
 
@@ -129,18 +106,9 @@ impl Observer for LinkMeter {
 }
 
 impl Counts {
-    fn dropped(&mut self, reason: DropReason) {
-        match reason {
-            DropReason::Lost(_) => self.lost += 1,
-            DropReason::QueueFull(_) | DropReason::DroppedEarly(_) => self.queue_drops += 1,
-            _ => self.other_drops += 1,
-        }
-    }
-
     fn row(&self, name: String) -> LinkRow {
-        let Self { sent, lost, queue_drops, other_drops, ref delays } = *self;
-        let ms = |percent| delays.percentile(percent).map(milliseconds);
-        LinkRow { name, sent, lost, queue_drops, other_drops, delay_p50_ms: ms(50.0), delay_p99_ms: ms(99.0) }
+        let ms = |percent| self.delays.percentile(percent).map(milliseconds);
+        LinkRow { name, packets: self.packets, delay_p50_ms: ms(50.0), delay_p99_ms: ms(99.0) }
     }
 }
 
@@ -182,7 +150,7 @@ mod tests {
         }
         simulation.run();
         let rows = simulation.observer().rows();
-        let seen = rows.iter().map(|row| (row.name.as_str(), row.sent, row.lost, row.delay_p50_ms));
+        let seen = rows.iter().map(|row| (row.name.as_str(), row.packets.sent, row.packets.lost, row.delay_p50_ms));
         let seen: Vec<_> = seen.map(|(name, sent, lost, delay)| (name, sent, lost, delay.map(f64::round))).collect();
         let path = ("client to server", 4, 1, Some(28.0));
         assert_eq!(seen, [path, ("access>", 4, 1, Some(8.0)), ("core>", 3, 0, Some(20.0))]);

@@ -20,6 +20,7 @@ mod session;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ use crate::Global;
 use crate::error::{ArgumentError, UsageError};
 use crate::experiment::{labels, merged, setting};
 use crate::flags::{parse_time, parse_time_or_0};
+use crate::live;
 use crate::run::read_unchecked;
 use clock::Delays;
 pub use clock::Late;
@@ -47,6 +49,7 @@ Examples:
   conche emulate gprs --node 'server=coap-server-notls -A {bind.host} -p {bind.port}'   a server, for simulated clients
   conche emulate star --node 'sensor[0]=./my-sensor {coordinator}'   one program among simulated sensors
   conche emulate gprs --node meter=external --port 5683   programs that run already, on this machine
+  conche emulate gprs --node meter=external --live   also a page that shows the run and changes links
 
 Placeholders in a command: {index}, the number of its node; {bind}, the address for a server to
 listen at; {NODES}, the address of a server's node; {NODES.host} and {NODES.port}, its parts; {{, a
@@ -95,6 +98,19 @@ pub struct Args {
     /// Also write the packets in the network to FILE, for Wireshark.
     #[arg(long, value_name = "FILE")]
     pcapng: Option<PathBuf>,
+    /// Also show the run on a page of this machine.
+    ///
+    /// The page can change links, and ends with the run. The port is a free one, or as in
+    /// --live=127.0.0.1:8080.
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = live::ANY_PORT,
+        value_parser = live::parse_address
+    )]
+    live: Option<SocketAddr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -114,6 +130,8 @@ enum GateKind {
 enum Input {
     Datagram(Entering),
     Ended(Ended),
+    /// From the page.
+    Control(live::Request),
     /// From a program in namespaces.
     #[cfg(target_os = "linux")]
     Node(packets::FromNode),

@@ -122,7 +122,9 @@ impl Report {
         }
         let ms = |delay: Option<f64>| delay.map_or_else(|| "-".to_owned(), |delay| format!("{delay:.1}"));
         let link = |row: &LinkRow| {
-            let counts = [row.sent, row.lost, row.queue_drops, row.other_drops].map(|count| count.to_string());
+            let packets = row.packets;
+            let counts =
+                [packets.sent, packets.lost, packets.queue_drops, packets.other_drops].map(|count| count.to_string());
             let delays = [ms(row.delay_p50_ms), ms(row.delay_p99_ms)];
             [row.name.clone()].into_iter().chain(counts).chain(delays).collect()
         };

@@ -33,6 +33,7 @@ use super::{Args, CaptureFile, GateKind, Input};
 use crate::Global;
 use crate::error::{Interrupted, UsageError};
 use crate::json;
+use crate::live;
 use crate::runtime;
 use crate::show;
 
@@ -119,6 +120,7 @@ impl Command {
 struct Session<'a> {
     plan: &'a Plan<'a>,
     emulation: Emulation<'a>,
+    view: Option<live::View>,
     gate: Gate,
     #[cfg(target_os = "linux")]
     packets: Option<PacketGate>,
@@ -149,6 +151,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     })?;
     let meter = Rc::new(RefCell::new(None::<LinkMeter>));
     let capture = Rc::new(RefCell::new(None::<CaptureFile>));
+    let recording = live::Recording::default();
     let references: Vec<String> = plan.assignments.iter().map(|assignment| assignment.nodes.clone()).collect();
     let mut unwritable = None;
     let mut observe = |topology: &Topology| -> Vec<SharedObserver> {
@@ -159,9 +162,18 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
             io::Result::Ok(())
         });
         unwritable = file.and_then(Result::err);
-        vec![Rc::<RefCell<Option<LinkMeter>>>::clone(&meter), Rc::<RefCell<Option<CaptureFile>>>::clone(&capture)]
+        let mut observers: Vec<SharedObserver> =
+            vec![Rc::<RefCell<Option<LinkMeter>>>::clone(&meter), Rc::<RefCell<Option<CaptureFile>>>::clone(&capture)];
+        observers.extend(plan.args.live.map(|_| recording.start(topology)));
+        observers
     };
-    let emulation = Emulation::new(plan.cell, plan.replication, &references, &mut observe);
+    let emulation = match plan.args.live {
+        None => Emulation::new(plan.cell, plan.replication, &references, &mut observe),
+        Some(_) => {
+            live::check(plan.cell)?;
+            Emulation::changeable(plan.cell, plan.replication, &references, &mut observe)
+        }
+    };
     let emulation = emulation.map_err(|error| UsageError::of(plan.cell.locate(ScenarioError::from(error))))?;
     unwritable.map_or(Ok(()), Err).context("the capture cannot be written")?;
     let gate = Gate::new(handle.clone(), sender.clone());
@@ -172,9 +184,15 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     });
     #[cfg(target_os = "linux")]
     let packets = packets.transpose()?;
+    let controls = sender.clone();
+    let view = plan.args.live.map(|address| {
+        let controls = Box::new(move |request| controls.send(Input::Control(request)).is_ok());
+        live::View::open(address, (plan.cell, &emulation), recording, false, controls, plan.global)
+    });
     let mut session = Session {
         plan,
         emulation,
+        view: view.transpose()?,
         gate,
         #[cfg(target_os = "linux")]
         packets,
@@ -185,7 +203,12 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
         bar: ProgressBar::hidden(),
     };
     session.open_gate()?;
+    session.show(&Clock::start(), live::State::Running)?;
     let (clock, end) = session.run(handle, sender)?;
+    session.show(&clock, live::State::Ended)?;
+    if let Some(view) = session.view.take() {
+        view.close();
+    }
     let undelivered = session.undelivered();
     let silent = session.silent()?;
     let Session { emulation, commands, .. } = session;
@@ -443,7 +466,8 @@ impl Session<'_> {
                         }
                         #[cfg(target_os = "linux")]
                         Input::Node(FromNode::Packet { .. }) => {}
-                        Input::Datagram(_) => {}
+                        // An unanswered control is refused.
+                        Input::Datagram(_) | Input::Control(_) => {}
                     }
                 }
                 if WallInstant::now() > deadline {
@@ -497,6 +521,7 @@ impl Session<'_> {
                     Input::Datagram(entering) => self.enter(&mut clock, entering)?,
                     #[cfg(target_os = "linux")]
                     Input::Node(input) => self.enter_packet(&mut clock, input)?,
+                    Input::Control(request) => self.control(&mut clock, request, limit)?,
                     Input::Stop => return Ok((clock, End::Interrupted)),
                     Input::Ended(ended) => {
                         if let Some(of) = self.note_end(ended) {
@@ -518,6 +543,9 @@ impl Session<'_> {
             for node in self.emulation.take_rebooted() {
                 self.reboot(processes, node)?;
             }
+            if self.view.as_ref().is_some_and(live::View::is_due) {
+                self.show(&clock, live::State::Running)?;
+            }
             if now > ticked + TICK {
                 ticked = now;
                 self.show_progress(now - Instant::ZERO);
@@ -526,6 +554,31 @@ impl Session<'_> {
                 }
             }
         }
+    }
+
+    /// Changes links as a page asks.
+    fn control(&mut self, clock: &mut Clock, request: live::Request, limit: Instant) -> anyhow::Result<()> {
+        let live::Request { control, answer } = request;
+        let outcome = match control {
+            live::Control::Link(link) => {
+                let now = clock.now().min(limit);
+                self.advance(clock, now)?;
+                link.apply(&mut self.emulation)
+            }
+            _ => Err(live::Refusal::Now("programs run on the wall clock: an emulation has no pause, step or speed")),
+        };
+        if outcome.is_ok() {
+            self.show(clock, live::State::Running)?;
+        }
+        // The page has gone.
+        let _ = answer.send(outcome);
+        Ok(())
+    }
+
+    fn show(&mut self, clock: &Clock, state: live::State) -> anyhow::Result<()> {
+        let Some(view) = &mut self.view else { return Ok(()) };
+        let lateness_ms = clock.p99_ms();
+        view.publish(&self.emulation, live::Progress { state, speed: Some(1.0), lateness_ms })
     }
 
     /// Starts the command of a node again, once its processes have ended.

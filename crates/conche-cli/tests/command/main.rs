@@ -13,6 +13,8 @@ mod edhoc;
 #[cfg(unix)]
 mod emulate;
 mod experiments;
+#[cfg(unix)]
+mod live;
 #[cfg(target_os = "linux")]
 mod multicast;
 mod observe;

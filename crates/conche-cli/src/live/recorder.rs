@@ -1,0 +1,271 @@
+//! [`Recorder`]: counts packets and keeps the messages of the next frame.
+//!
+//! Each packet costs a bounded amount of work and memory, whether or not a page is open.
+
+use std::collections::{HashMap, VecDeque};
+
+use conche::codec::{Message, MessageId, Type};
+use conche_netsim::packet::Packet;
+use conche_netsim::trace::{DropReason, Observer};
+use conche_netsim::wired::Topology;
+use conche_netsim::{Instant, LinkId, NodeId};
+use serde::Serialize;
+
+use crate::packet_counts::PacketCounts;
+use crate::trace;
+
+/// Maximum number of messages in a frame; more are counted only.
+const MESSAGES: usize = 500;
+
+#[derive(Debug, Default)]
+pub struct Recorder {
+    nodes: usize,
+    links: Vec<PacketCounts>,
+    paths: HashMap<(NodeId, NodeId), Transmissions>,
+    messages: Vec<MessageEvent>,
+    omitted: u64,
+    /// Sender, receiver and message ID of the latest Confirmable messages of programs.
+    confirmable: VecDeque<(NodeId, NodeId, MessageId)>,
+    /// Messages since the start.
+    seen: u64,
+}
+
+/// Maximum number of Confirmable messages whose retransmissions are recognized.
+const CONFIRMABLE: usize = 512;
+
+/// Transmissions of exchanges on a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Transmissions {
+    pub all: u64,
+    pub again: u64,
+}
+
+/// Fate of a message, as the page reads it.
+#[derive(Debug, Serialize)]
+pub struct MessageEvent {
+    at: f64,
+    kind: Kind,
+    id: u64,
+    is_duplicate: bool,
+    from: usize,
+    to: usize,
+    #[serde(flatten)]
+    sent: Option<Sent>,
+    link: Option<usize>,
+    reason: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Sent,
+    Delivered,
+    Dropped,
+}
+
+#[derive(Debug, Serialize)]
+struct Sent {
+    size: usize,
+    text: String,
+    is_retransmission: bool,
+}
+
+impl Recorder {
+    pub fn new(topology: &Topology) -> Self {
+        let links = vec![PacketCounts::default(); topology.links().count()];
+        Self { nodes: topology.nodes().count(), links, ..Self::default() }
+    }
+
+    /// Returns the number of messages since the start.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    pub fn link(&self, link: LinkId) -> PacketCounts {
+        self.links.get(link.index()).copied().unwrap_or_default()
+    }
+
+    pub fn path(&self, from: NodeId, to: NodeId) -> Transmissions {
+        self.paths.get(&(from, to)).copied().unwrap_or_default()
+    }
+
+    /// Takes the messages since the last call, and the number of those left out.
+    pub fn take(&mut self) -> (Vec<MessageEvent>, u64) {
+        (std::mem::take(&mut self.messages), std::mem::take(&mut self.omitted))
+    }
+
+    /// Returns whether a program retransmits a Confirmable message.
+    fn repeats(&mut self, packet: &Packet) -> bool {
+        let message = Message::decode_extended(packet.bytes()).ok();
+        let Some(message) = message.filter(|message| message.ty() == Type::Confirmable) else { return false };
+        let key = (packet.meta.from, packet.meta.to, message.id());
+        if self.confirmable.contains(&key) {
+            return true;
+        }
+        if self.confirmable.len() == CONFIRMABLE {
+            self.confirmable.pop_front();
+        }
+        self.confirmable.push_back(key);
+        false
+    }
+
+    /// Records an event, unless it is of a broadcast, which has no receiver.
+    fn note(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        kind: Kind,
+        is_retransmission: bool,
+        dropped: Option<DropReason>,
+    ) {
+        let meta = &packet.meta;
+        if meta.to.index() >= self.nodes {
+            return;
+        }
+        self.seen += 1;
+        if self.messages.len() >= MESSAGES {
+            self.omitted += 1;
+            return;
+        }
+        let sent = || Sent { size: packet.bytes().len(), text: trace::line(packet.bytes()), is_retransmission };
+        self.messages.push(MessageEvent {
+            at: seconds(now),
+            sent: matches!(kind, Kind::Sent).then(sent),
+            kind,
+            id: meta.id.as_u64(),
+            is_duplicate: meta.duplicate,
+            from: meta.from.index(),
+            to: meta.to.index(),
+            link: dropped.and_then(DropReason::link).map(LinkId::index),
+            reason: dropped.map(reason),
+        });
+    }
+}
+
+impl Observer for Recorder {
+    fn on_sent(&mut self, now: Instant, packet: &Packet) {
+        let is_retransmission = match packet.meta.transmission {
+            Some(transmission) => {
+                let path = self.paths.entry((packet.meta.from, packet.meta.to)).or_default();
+                path.all += 1;
+                path.again += u64::from(transmission.attempt > 0);
+                transmission.attempt > 0
+            }
+            None => self.repeats(packet),
+        };
+        self.note(now, packet, Kind::Sent, is_retransmission, None);
+    }
+
+    fn on_entered(&mut self, _: Instant, _: &Packet, link: LinkId) {
+        if let Some(counts) = self.links.get_mut(link.index()) {
+            counts.sent += 1;
+        }
+    }
+
+    fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.on_entered(now, packet, link);
+    }
+
+    fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
+        if let Some(counts) = reason.link().and_then(|link| self.links.get_mut(link.index())) {
+            counts.drop(reason);
+        }
+        self.note(now, packet, Kind::Dropped, false, Some(reason));
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        self.note(now, packet, Kind::Delivered, false, None);
+    }
+}
+
+/// Returns the time in seconds, in whole microseconds.
+pub fn seconds(at: Instant) -> f64 {
+    (at.as_nanos() / 1_000) as f64 / 1e6
+}
+
+const fn reason(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::QueueFull(_) => "queue full",
+        DropReason::DroppedEarly(_) => "dropped by the queue's management",
+        DropReason::LinkDown(_) => "link down",
+        DropReason::Lost(_) => "lost",
+        DropReason::ChannelBusy(_) => "channel busy",
+        DropReason::Unacknowledged(_) => "unacknowledged by the next hop",
+        DropReason::TooLong(_) => "too long for a frame",
+        DropReason::Untransmitted(_) => "not transmitted",
+        DropReason::NoRoute(_) => "no route",
+        DropReason::NoHost(_) => "no host",
+        DropReason::NodeDown(_) => "node cut off",
+        DropReason::HopLimit(_) => "routing loop",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_netsim::BitRate;
+    use conche_netsim::Simulation;
+    use conche_netsim::host::{Host, Port, Received};
+    use conche_netsim::wired::{DropTail, LinkConfig};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    struct Sink;
+
+    impl Host for Sink {
+        type Timer = ();
+        fn start(&mut self, _: &mut Port<'_, ()>) {}
+        fn receive(&mut self, _: &mut Port<'_, ()>, _: Received<'_>) {}
+        fn timer(&mut self, _: &mut Port<'_, ()>, (): ()) {}
+        fn wake(&mut self, _: &mut Port<'_, ()>) {}
+    }
+
+    /// A link with a place for one waiting packet.
+    fn simulation() -> (Simulation<Sink, Recorder>, [NodeId; 2], LinkId) {
+        let mut topology = Topology::new();
+        let nodes = ["client", "server"].map(|name| topology.node(name));
+        let config = LinkConfig { rate: Some(BitRate::kbit(1)), queue: DropTail::packets(1), ..LinkConfig::default() };
+        let link = topology.link("uplink", nodes[0], nodes[1], config);
+        let mut simulation = Simulation::new(&topology, 1, Recorder::new(&topology)).expect("a valid topology");
+        simulation.attach(nodes[1], Sink).expect("a node");
+        (simulation, nodes, link)
+    }
+
+    #[test]
+    fn retransmissions_of_a_program_have_the_message_id_of_an_earlier_confirmable_message() {
+        let (mut simulation, [client, server], link) = simulation();
+        let confirmable = [0x40, 0x01, 0x12, 0x34];
+        let other = [0x40, 0x01, 0x12, 0x35];
+        let non_confirmable = [0x50, 0x01, 0x12, 0x34];
+        for bytes in [confirmable, non_confirmable, confirmable, other, non_confirmable] {
+            simulation.send(client, server, &bytes).expect("two nodes");
+        }
+        simulation.run();
+        let (events, omitted) = simulation.observer_mut().take();
+        let events: Vec<Value> = events.iter().map(|event| serde_json::to_value(event).expect("JSON")).collect();
+        let of = |kind: &str| events.iter().filter(|event| event["kind"] == kind).cloned().collect::<Vec<_>>();
+        let again: Vec<Value> = of("sent").into_iter().map(|event| event["is_retransmission"].clone()).collect();
+        assert_eq!(again, [false, false, true, false, false]);
+        assert_eq!((of("delivered").len(), omitted), (2, 0));
+        let dropped = &of("dropped")[0];
+        assert_eq!(
+            (&dropped["id"], &dropped["link"], &dropped["reason"]),
+            (&json!(2), &json!(0), &json!("queue full"))
+        );
+        let counts = simulation.observer().link(link);
+        assert_eq!((counts.sent, counts.queue_drops, counts.lost), (5, 3, 0));
+    }
+
+    #[test]
+    fn a_frame_has_at_most_500_messages_and_counts_the_rest() {
+        let (mut simulation, [client, server], _) = simulation();
+        for number in 0..1000_u16 {
+            simulation.send(client, server, &number.to_be_bytes()).expect("two nodes");
+        }
+        simulation.run();
+        let recorder = simulation.observer_mut();
+        let (events, omitted) = recorder.take();
+        assert_eq!((events.len(), omitted, recorder.seen()), (MESSAGES, 1500, 2000));
+        assert_eq!((recorder.take().0.len(), recorder.confirmable.len()), (0, 0));
+    }
+}

@@ -1,0 +1,76 @@
+// Play, pause, step and speed of a simulation, with their keys, and requests to the command.
+import { $, write } from './dom.js';
+
+/// The reason that the command has given to refuse a control.
+export class Refused extends Error {}
+
+/// Sends a control; an error has a text for the user.
+export const send = async (control) => {
+  let response;
+  try {
+    response = await fetch('control', {
+      method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(control),
+    });
+  } catch {
+    throw new Error('The command does not answer.');
+  }
+  if (response.ok) return;
+  const answer = await response.json().catch(() => ({}));
+  throw new Refused(answer.error ?? `The command answers with ${response.status}.`);
+};
+
+/// Keys that a field or a button takes itself.
+const takes = (target, key) => target.closest('textarea, select, input, [contenteditable], dialog')
+  || (key === ' ' && target.closest('button, summary, a'));
+
+export class Controls {
+  #is_simulation;
+  #state = '';
+  #report;
+
+  /// `report` shows a problem.
+  constructor({ is_simulation }, report) {
+    this.#is_simulation = is_simulation;
+    this.#report = report;
+    $('transport').hidden = !is_simulation;
+    document.querySelectorAll('.simulation').forEach((it) => { it.hidden = !is_simulation; });
+    $('play').addEventListener('click', () => this.#play());
+    $('step').addEventListener('click', () => this.#step());
+    $('speeds').addEventListener('change', (event) => {
+      const { value } = event.target;
+      this.#send({ action: 'speed', value: value === 'max' ? null : Number(value) });
+    });
+    $('help').addEventListener('click', () => $('keys').showModal());
+    addEventListener('keydown', (event) => this.#key(event));
+  }
+
+  show({ state, speed }) {
+    if (!this.#is_simulation) return;
+    this.#state = state;
+    write($('play'), state === 'running' ? 'Pause' : 'Play');
+    $('play').disabled = $('step').disabled = $('speeds').disabled = state === 'ended';
+    for (const it of $('speeds').elements) it.checked = it.value === String(speed ?? 'max');
+  }
+
+  async #send(control) {
+    try {
+      await send(control);
+    } catch (error) {
+      this.#report(error.message);
+    }
+  }
+
+  #play() { this.#send({ action: this.#state === 'running' ? 'pause' : 'play' }); }
+
+  #step() { this.#send({ action: 'step' }); }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || takes(event.target, event.key)) return;
+    const can_control = this.#is_simulation && this.#state && this.#state !== 'ended';
+    if (event.key === '?') $('keys').showModal();
+    else if (event.key === ' ' && can_control && !event.repeat) this.#play();
+    else if (event.key === '.' && can_control) this.#step();
+    else return;
+    event.preventDefault();
+  }
+}
