@@ -31,13 +31,19 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
         }
         if entry.file_type()?.is_dir() {
             collect(root, &path, files)?;
-        } else if let Ok(text) = fs::read_to_string(&path) {
-            // Skips files that are not UTF-8.
+        } else if let Some(text) = text(&path) {
             let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             files.push(TextFile { path, text, in_test_module: false });
         }
     }
     Ok(())
+}
+
+/// Returns the text of a file; that of a picture is empty, so that links to it lead to a file. Other
+/// files that are not UTF-8 are skipped.
+fn text(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok();
+    text.or_else(|| path.extension().is_some_and(|extension| extension == "png").then(String::new))
 }
 
 #[derive(Debug)]

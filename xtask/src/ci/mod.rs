@@ -3,7 +3,7 @@
 mod background;
 mod guide;
 mod interop;
-mod playground;
+mod pages;
 mod prefetch;
 mod python;
 mod user_controller;
@@ -43,7 +43,7 @@ struct Step {
 
 const COMPILED: &str = "compile";
 
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
@@ -132,11 +132,18 @@ const STEPS: [Step; 17] = [
         ..Step::new(guide::run)
     },
     Step {
+        name: "live",
+        what: "the page of `conche run --live` and `conche emulate --live` works in chromium",
+        advice: "mend what is named above; `conche run gprs --live` shows the page",
+        prefetch: Some(pages::prepare_live),
+        ..Step::new(pages::live)
+    },
+    Step {
         name: "playground",
         what: "the lab in a browser has the results of the command, and its page works in chromium",
         advice: "mend what is named above; `cargo xtask playground` and `conche playground` show the page",
-        prefetch: Some(playground::prepare),
-        ..Step::new(playground::run)
+        prefetch: Some(pages::prepare_playground),
+        ..Step::new(pages::playground)
     },
     Step {
         name: "papers",

@@ -1,31 +1,15 @@
-// The page in chromium. Environment: PLAYGROUND (directory of its files), CONCHE (the command), and perhaps
-// SCREENSHOTS (directory for pictures).
+// The playground in chromium. Environment: PLAYGROUND (directory of its files), CONCHE (the command).
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import path from 'node:path';
 import test, { after, before } from 'node:test';
-import { chromium } from 'playwright-core';
+import * as pages from './chromium.mjs';
+import { not_wider, picture } from './chromium.mjs';
 
-const { PLAYGROUND, CONCHE, SCREENSHOTS } = process.env;
+const { PLAYGROUND, CONCHE } = process.env;
 let server, address, browser;
 
-const launch = (...args) => {
-  const executablePath = execFileSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).trim();
-  return chromium.launch({ executablePath, args: ['--no-sandbox', ...args] });
-};
-
 before(async () => {
-  server = spawn(CONCHE, ['playground', PLAYGROUND, '--bind', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  address = await new Promise((resolve, reject) => {
-    let text = '';
-    server.stdout.on('data', (data) => {
-      text += data;
-      const found = text.match(/http:\S+/);
-      if (found) resolve(found[0]);
-    });
-    server.on('exit', (code) => reject(new Error(`the server ended with ${code}`)));
-  });
-  browser = await launch();
+  ({ server, address } = await pages.serve(CONCHE, ['playground', PLAYGROUND, '--bind', '127.0.0.1:0']));
+  browser = await pages.launch();
 });
 
 after(async () => {
@@ -33,26 +17,10 @@ after(async () => {
   server?.kill();
 });
 
-/// Opens the page, and fails the test if a script fails.
 const open = async (t, { hash = '', of = browser, ...options } = {}) => {
-  const context = await of.newContext({ viewport: { width: 1400, height: 900 }, ...options });
-  // A loaded machine takes its time.
-  context.setDefaultTimeout(120_000);
-  const page = await context.newPage();
-  const problems = [];
-  page.on('pageerror', (error) => problems.push(error.message));
-  page.on('console', (message) => { if (message.type() === 'error') problems.push(message.text()); });
-  t.after(async () => {
-    await context.close();
-    assert.deepEqual(problems, []);
-  });
-  await page.goto(address + hash);
+  const page = await pages.open(t, of, address + hash, options);
   await page.getByText('The scenario is valid.').waitFor();
   return page;
-};
-
-const picture = async (page, name) => {
-  if (SCREENSHOTS) await page.screenshot({ path: path.join(SCREENSHOTS, `${name}.png`) });
 };
 
 const reported = async (page) => {
@@ -66,11 +34,6 @@ const load = async (page, name) => {
   const menu = page.getByLabel('Load an example');
   const value = await menu.locator('option').filter({ hasText: `${name}:` }).first().getAttribute('value');
   await menu.selectOption(value);
-};
-
-const not_wider = async (of) => {
-  const [wide, width] = await of.locator('html').evaluate((it) => [it.scrollWidth, it.ownerDocument.defaultView.innerWidth]);
-  assert.ok(wide <= width, `${wide} px of ${width}`);
 };
 
 test('a run gives the figures and tables of the report', async (t) => {
@@ -127,7 +90,7 @@ test('a run is cancelled, and another one begins', async (t) => {
 
 test('a scenario too large for the memory is an error, and the page still runs others', async (t) => {
   // 64 MiB for each WebAssembly instance.
-  const small = await launch('--js-flags=--wasm-max-mem-pages=1024');
+  const small = await pages.launch('--js-flags=--wasm-max-mem-pages=1024');
   t.after(() => small.close());
   const page = await open(t, { of: small });
   await load(page, 'failing-link');
@@ -195,9 +158,7 @@ test('400 pixels and a dark system are enough', async (t) => {
 
 test('every control has a name and is reached by keyboard', async (t) => {
   const page = await open(t);
-  const unnamed = await page.locator('button, select, input, textarea, progress, iframe').evaluateAll((all) =>
-    all.filter((it) => !it.hidden && !(it.labels?.length || it.ariaLabel || it.title || it.textContent.trim())).map((it) => it.id));
-  assert.deepEqual(unnamed, []);
+  assert.deepEqual(await pages.unnamed(page), []);
   const reached = [];
   await page.locator('#share').focus();
   for (let key = 0; key < 8; key++) {
