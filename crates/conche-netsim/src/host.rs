@@ -10,6 +10,7 @@ use crate::scheduler::Scheduler;
 pub use crate::timers::TimerId;
 use crate::timers::Timers;
 use crate::timers::WakeUp;
+use crate::wired::Addresses;
 use crate::{Instant, NodeId, PacketId, RadioId};
 
 /// An object on a node.
@@ -86,6 +87,12 @@ impl<'a, T> Port<'a, T> {
         self.node
     }
 
+    /// Returns the node at an address, also at an address of a NAT.
+    #[must_use]
+    pub fn node_at(&self, address: NodeId) -> NodeId {
+        self.world.addresses.node(address)
+    }
+
     /// Returns the host's random stream.
     pub fn rng(&mut self) -> &mut Stream {
         &mut self.world.streams[self.node.index()]
@@ -151,6 +158,7 @@ pub(crate) struct World {
     pub(crate) packets: Packets,
     pub(crate) wake_ups: Vec<WakeUp>,
     pub(crate) streams: Vec<Stream>,
+    pub(crate) addresses: Addresses,
     pub(crate) outbox: Vec<PacketRef>,
     pub(crate) frames: Vec<(PacketRef, RadioId)>,
     pub(crate) buffer: Vec<u8>,
@@ -159,12 +167,13 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(streams: Vec<Stream>) -> Self {
+    pub(crate) fn new(streams: Vec<Stream>, addresses: Addresses) -> Self {
         Self {
             scheduler: Scheduler::new(),
             packets: Packets::default(),
             wake_ups: vec![WakeUp::new(); streams.len()],
             streams,
+            addresses,
             outbox: Vec::new(),
             frames: Vec::new(),
             buffer: Vec::new(),
@@ -205,7 +214,9 @@ impl World {
         self.sent += 1;
         let (sent_at, duplicate, is_echo_request) = (self.scheduler.now(), false, false);
         let meta = PacketMeta { id, from, to, sent_at, transmission, cause, duplicate, is_echo_request };
-        (id, self.packets.insert(meta, bytes))
+        let packet = self.packets.insert(meta, bytes);
+        self.packets.forwarding(packet).to = self.addresses.node(to);
+        (id, packet)
     }
 
     pub(crate) fn wake_at(&mut self, node: NodeId, at: Option<Instant>) {

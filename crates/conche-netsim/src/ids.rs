@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A node, and its host's address as endpoints see it.
+/// A node, and its host's address as endpoints see it; or an [address](crate::wired::Addresses) of
+/// a NAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 

@@ -182,6 +182,12 @@ impl<A: Application> Context<'_, A> {
         self.port.node()
     }
 
+    /// Returns the node at an address, also at an address of a NAT.
+    #[must_use]
+    pub fn node_at(&self, address: NodeId) -> NodeId {
+        self.port.node_at(address)
+    }
+
     /// Returns the application's random stream; the endpoint has its own.
     pub fn rng(&mut self) -> &mut Stream {
         self.port.rng()

@@ -18,9 +18,9 @@ pub struct Packet {
 pub struct PacketMeta {
     /// Number in the run.
     pub id: PacketId,
-    /// Sender.
+    /// Sender; behind its NAT, its [address](crate::wired::Addresses) there.
     pub from: NodeId,
-    /// Destination: [`NodeId::BROADCAST`], or the receiver of a copy.
+    /// Destination: [`NodeId::BROADCAST`], the receiver of a copy, or until its NAT an address there.
     pub to: NodeId,
     /// Time at which the sender passed it on.
     pub sent_at: Instant,

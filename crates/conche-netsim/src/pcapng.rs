@@ -5,7 +5,8 @@
 //! takes for a retransmission.
 //!
 //! Packets are IPv4 from and to port 5683. Node n has the address 10.0.0.0 + n + 1 and a name
-//! resolution record. The IPv4 identification is the packet's number. Timestamps are virtual.
+//! resolution record. A node behind a NAT has the NAT's address outside, and a port from 1024 on for
+//! each mapping. The IPv4 identification is the packet's number. Timestamps are virtual.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
@@ -21,7 +22,7 @@ use conche_pcapng::{CaptureFile, Direction, Interface, UdpDatagram};
 
 use crate::packet::{Packet, Transmission};
 use crate::trace::{DropReason, Observer};
-use crate::wired::Topology;
+use crate::wired::{Addresses, Topology};
 use crate::{Instant, LinkId, NodeId};
 
 const COAP_PORT: u16 = 5683;
@@ -32,6 +33,7 @@ pub struct PcapNg<W: Write> {
     capture: Capture,
     nodes: Vec<String>,
     links: Vec<String>,
+    addresses: Addresses,
     exchanges: Exchanges,
     failed: Option<io::Error>,
     only: Option<BTreeSet<NodeId>>,
@@ -67,6 +69,7 @@ impl<W: Write> PcapNg<W> {
             capture,
             nodes,
             links,
+            addresses: topology.addresses(),
             exchanges: Exchanges::default(),
             failed: None,
             only: None,
@@ -106,7 +109,7 @@ impl<W: Write> PcapNg<W> {
     }
 
     fn record(&mut self, now: Instant, packet: &Packet, place: CapturePoint, what: &str) {
-        let is_wanted = |node: NodeId| self.only.as_ref().is_none_or(|only| only.contains(&node));
+        let is_wanted = |of: NodeId| self.only.as_ref().is_none_or(|only| only.contains(&self.addresses.node(of)));
         let is_recorded = match place {
             CapturePoint::Sender(node) | CapturePoint::Receiver(node) => is_wanted(node),
             CapturePoint::Inside(_) | CapturePoint::On(_) => is_wanted(packet.meta.from) || is_wanted(packet.meta.to),
@@ -128,8 +131,8 @@ impl<W: Write> PcapNg<W> {
             comment: Some(&comment),
             lost: 0,
             datagram: UdpDatagram {
-                from: SocketAddr::from((address(packet.meta.from), COAP_PORT)),
-                to: SocketAddr::from((address(packet.meta.to), COAP_PORT)),
+                from: self.socket(packet.meta.from),
+                to: self.socket(packet.meta.to),
                 identification: u16::from_be_bytes([number[6], number[7]]),
                 ecn: 0,
                 payload: packet.bytes(),
@@ -162,6 +165,11 @@ impl<W: Write> PcapNg<W> {
             0 => format!("{node} exchange {exchange}, original transmission"),
             n => format!("{node} exchange {exchange}, retransmission {n}"),
         }
+    }
+
+    fn socket(&self, of: NodeId) -> SocketAddr {
+        let port = self.addresses.port(of).unwrap_or(COAP_PORT);
+        SocketAddr::from((address(self.addresses.host(of)), port))
     }
 
     fn interface_of(&self, place: CapturePoint) -> u32 {
@@ -200,6 +208,7 @@ impl<W: Write> Observer for PcapNg<W> {
             DropReason::NoRoute(node) => (CapturePoint::Inside(node), "no route".to_owned()),
             DropReason::NodeDown(node) => (CapturePoint::Inside(node), "cut off".to_owned()),
             DropReason::NoHost(node) => (CapturePoint::Inside(node), "no host".to_owned()),
+            DropReason::NoMapping(node) => (CapturePoint::Inside(node), "no NAT mapping".to_owned()),
             DropReason::HopLimit(node) => (CapturePoint::Inside(node), "hop limit".to_owned()),
         };
         self.record(now, packet, place, &format!("; dropped: {why}"));
@@ -210,7 +219,8 @@ impl<W: Write> Observer for PcapNg<W> {
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
-        let sender_is_absent = self.only.as_ref().is_some_and(|only| !only.contains(&packet.meta.from));
+        let sender_is_absent =
+            self.only.as_ref().is_some_and(|only| !only.contains(&self.addresses.node(packet.meta.from)));
         if self.capture == Capture::BothEnds || sender_is_absent {
             self.record(now, packet, CapturePoint::Receiver(packet.meta.to), "; delivered");
         }

@@ -13,7 +13,7 @@ use crate::timers::Timers;
 use crate::timers::WakeUpOutcome;
 use crate::trace::Observer;
 pub use crate::wired::ChangeError;
-use crate::wired::{ForwardOutcome, LinkConfig, Network, Topology, TopologyError};
+use crate::wired::{Addresses, ForwardOutcome, LinkConfig, Network, Topology, TopologyError};
 use crate::{Instant, LinkId, NodeId, PacketId, RadioId};
 
 /// One run of one network.
@@ -151,7 +151,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.world.scheduler.next_time()
     }
 
-    /// Sends a datagram from a node at the current time, between two calls of
+    /// Sends a datagram from a node to a node or address at the current time, between two calls of
     /// [`Simulation::run_until`]; the node needs no host.
     ///
     /// # Errors
@@ -175,8 +175,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         to: NodeId,
         send: impl FnOnce(&mut World) -> PacketId,
     ) -> Result<PacketId, NoSuchNode> {
-        for node in [from, to] {
-            self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
+        for (end, node) in [(from, from), (to, self.world.addresses.node(to))] {
+            self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(end))?;
         }
         self.start();
         let id = send(&mut self.world);
@@ -213,7 +213,19 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Returns whether links and routes lead from one node to another.
     #[must_use]
     pub fn has_path(&self, from: NodeId, to: NodeId) -> bool {
-        self.network.has_path(from, to)
+        self.network.path(from, to).last() == Some(to)
+    }
+
+    /// Returns whether the path from one node to another leads through a node.
+    #[must_use]
+    pub fn passes(&self, from: NodeId, to: NodeId, node: NodeId) -> bool {
+        self.network.path(from, to).any(|at| at == node)
+    }
+
+    /// Returns the addresses of nodes and NATs.
+    #[must_use]
+    pub fn addresses(&self) -> &Addresses {
+        &self.world.addresses
     }
 
     /// Returns the packets and bytes, with headers, that wait in a link's queue, without the one in
@@ -238,6 +250,15 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     #[must_use]
     pub fn host(&self, node: NodeId) -> Option<&H> {
         self.hosts.get(node.index())?.as_ref()
+    }
+
+    /// Returns the address of a node in datagrams that another one receives now.
+    #[must_use]
+    pub fn address(&self, of: NodeId, seen_from: NodeId) -> NodeId {
+        let nat = self.addresses().nat_of(of);
+        let is_inside = nat == Some(seen_from) || nat == self.addresses().nat_of(seen_from);
+        let mapped = || self.network.mapped_address(self.now(), of);
+        Some(of).filter(|_| is_inside).or_else(mapped).unwrap_or(of)
     }
 
     /// Returns the observer.
@@ -393,7 +414,7 @@ fn without_hosts(topology: &Topology, streams: &Streams) -> Result<(World, Netwo
     let radios = topology.build_radios(streams)?;
     let nodes = topology.nodes().map(|(node, _)| node);
     let own = nodes.map(|node| streams.stream(Entity::Node(node), Purpose::named("host"))).collect();
-    Ok((World::new(own), network, radios))
+    Ok((World::new(own, topology.addresses()), network, radios))
 }
 
 impl fmt::Display for NoSuchNode {
@@ -482,6 +503,13 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
         self.network.cut_off(node, !up);
         Ok(())
+    }
+
+    /// Ends the mapping of a node's NAT; returns `false` if the node is behind none.
+    ///
+    /// The next datagram of the node has a new [address](Addresses).
+    pub fn rebind(&mut self, node: NodeId) -> bool {
+        self.network.rebind(node)
     }
 
     /// Replaces and starts a node's host; returns the old one.

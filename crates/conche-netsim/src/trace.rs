@@ -54,6 +54,8 @@ pub enum DropReason {
     NoHost(NodeId),
     /// From, to or through this cut-off node.
     NodeDown(NodeId),
+    /// This node, a NAT, has no mapping to its destination.
+    NoMapping(NodeId),
     /// Too many links crossed by this node: a routing loop.
     HopLimit(NodeId),
 }
@@ -196,6 +198,7 @@ impl Observer for Digest {
             DropReason::Untransmitted(radio) => (12, radio.index()),
             DropReason::NoRoute(node) => (4, node.index()),
             DropReason::NoHost(node) => (5, node.index()),
+            DropReason::NoMapping(node) => (16, node.index()),
             DropReason::HopLimit(node) => (6, node.index()),
         };
         self.note(now, [kind, place as u64], packet);

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use super::buffer::LinkAction;
 use super::change_error::ChangeError;
 use super::link::{FrameOutcome, Kind, Link, LinkConfig};
+use super::nat::Nats;
 use super::topology::{TopologyError, check_wire};
 use crate::event::{Event, EventContext};
 use crate::ids::Hop;
@@ -23,6 +24,7 @@ pub(crate) struct Network {
     pub(crate) dropped: u64,
     pub(crate) duplicated: u64,
     cut_off: BTreeSet<NodeId>,
+    nats: Option<Box<Nats>>,
     actions: Vec<LinkAction>,
     /// Links whose frames wake the sender, with the links toward it.
     waking: BTreeMap<LinkId, Vec<LinkId>>,
@@ -47,8 +49,14 @@ pub(crate) enum ForwardOutcome {
 }
 
 impl Network {
-    pub(super) fn new(links: Vec<Link>, routes: Vec<Route>, waking: BTreeMap<LinkId, Vec<LinkId>>) -> Self {
-        Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new(), waking }
+    pub(super) fn new(
+        links: Vec<Link>,
+        routes: Vec<Route>,
+        waking: BTreeMap<LinkId, Vec<LinkId>>,
+        nats: Option<Box<Nats>>,
+    ) -> Self {
+        let (cut_off, actions) = Default::default();
+        Self { links, routes, dropped: 0, duplicated: 0, cut_off, nats, actions, waking }
     }
 
     pub(crate) fn forward<O: Observer>(
@@ -61,6 +69,12 @@ impl Network {
         loop {
             if !self.cut_off.is_empty() && self.cut_off.contains(&at) {
                 self.drop(around, packet, DropReason::NodeDown(at));
+                return ForwardOutcome::Consumed;
+            }
+            if let Some(nats) = &mut self.nats
+                && !nats.translate(around.scheduler.now(), at, to, &mut around.packets.get_mut(packet).meta)
+            {
+                self.drop(around, packet, DropReason::NoMapping(at));
                 return ForwardOutcome::Consumed;
             }
             if at == to {
@@ -107,17 +121,22 @@ impl Network {
         at == to || over_link().unwrap_or(false)
     }
 
-    pub(crate) fn has_path(&self, from: NodeId, to: NodeId) -> bool {
-        let mut at = from;
+    /// Returns the nodes from one to another, with both; they end before `to` without a path.
+    pub(crate) fn path(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = NodeId> {
+        let next = move |at: &NodeId| {
+            let id = self.routes[at.index()].to(to).filter(|_| *at != to)?;
+            Some(self.links[id.index()].to)
+        };
         // A longer walk goes in a circle.
-        for _ in 0..self.routes.len() {
-            if at == to {
-                return true;
-            }
-            let Some(id) = self.routes[at.index()].to(to) else { return false };
-            at = self.links[id.index()].to;
-        }
-        at == to
+        std::iter::successors(Some(from), next).take(self.routes.len() + 1)
+    }
+
+    pub(crate) fn mapped_address(&self, now: Instant, node: NodeId) -> Option<NodeId> {
+        self.nats.as_ref()?.address(now, node)
+    }
+
+    pub(crate) fn rebind(&mut self, node: NodeId) -> bool {
+        self.nats.as_mut().is_some_and(|nats| nats.rebind(node))
     }
 
     pub(crate) fn prefetch(&self, node: NodeId) {

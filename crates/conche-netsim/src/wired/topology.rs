@@ -13,6 +13,7 @@ use super::aqm::Aqm;
 use super::delay::Distribution;
 use super::link::{Link, LinkConfig, LinkFeatures};
 use super::link_trace::LinkTrace;
+use super::nat::{Addresses, Nats};
 use super::network::{Network, Route};
 use super::rate_trace::RateTrace;
 use super::wakes::Wakes;
@@ -52,6 +53,8 @@ pub struct Topology {
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
     equipment: BTreeMap<LinkId, LinkFeatures>,
+    /// NAT and timeout, by node behind it.
+    nats: BTreeMap<NodeId, (NodeId, Duration)>,
 }
 
 #[derive(Clone, Debug)]
@@ -145,6 +148,9 @@ pub enum TopologyError {
         /// The reason.
         error: RadioError,
     },
+    /// A node would translate its own address.
+    #[error("{0:?} is behind itself; a NAT is a node on the path to others")]
+    OwnNat(String),
     /// A route uses a link that starts elsewhere.
     #[error("node {at:?} cannot route over link {link:?}, which starts at {start:?}")]
     RouteFromElsewhere {
@@ -211,6 +217,21 @@ impl Topology {
     /// Lets a link's rate follow a trace, from this time in it or a random one; replaces its rate.
     pub fn rates(&mut self, link: LinkId, trace: RateTrace, start: Option<Duration>) {
         self.equipment.entry(link).or_default().rates = Some((trace, start));
+    }
+
+    /// Puts a node behind the NAT `at`, whose mapping ends `timeout` after the node's last datagram.
+    /// A node's last NAT counts.
+    ///
+    /// Nodes outside see an [address](Addresses) of the NAT in place of the node, and only datagrams
+    /// to it reach the node. The NAT must be on all paths between the node and nodes outside.
+    pub fn nat(&mut self, node: NodeId, at: NodeId, timeout: Duration) {
+        self.nats.insert(node, (at, timeout));
+    }
+
+    /// Returns the addresses of nodes and NATs.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        Addresses::new(index(self.nodes.len()), self.nats.iter().map(|(node, (at, _))| (*node, *at)))
     }
 
     /// Adds a radio network; [`Topology::place`] adds its stations.
@@ -325,7 +346,16 @@ impl Topology {
             })
         };
         let links = (0..).zip(&self.links).map(link).collect::<Result<_, TopologyError>>()?;
-        Ok(Network::new(links, routes, waking))
+        for (node, (at, _)) in &self.nats {
+            let name = self.name(*node)?;
+            self.name(*at)?;
+            if node == at {
+                return Err(TopologyError::OwnNat(name.to_owned()));
+            }
+        }
+        let timeouts = self.nats.values().map(|(_, timeout)| *timeout);
+        let nats = (!self.nats.is_empty()).then(|| Box::new(Nats::new(self.addresses(), timeouts)));
+        Ok(Network::new(links, routes, waking, nats))
     }
 
     pub(crate) fn build_radios(&self, streams: &Streams) -> Result<Vec<RadioNetwork>, TopologyError> {

@@ -13,6 +13,7 @@ mod jitter;
 mod loss;
 mod managed;
 mod memory;
+mod nat;
 mod node;
 mod outside;
 mod plain;
