@@ -72,7 +72,12 @@ impl DropReason {
             | Self::ChannelBusy(link)
             | Self::Unacknowledged(link)
             | Self::TooLong(link) => Some(link),
-            Self::Untransmitted(_) | Self::NoRoute(_) | Self::NoHost(_) | Self::NodeDown(_) | Self::HopLimit(_) => None,
+            Self::Untransmitted(_)
+            | Self::NoRoute(_)
+            | Self::NoHost(_)
+            | Self::NodeDown(_)
+            | Self::NoMapping(_)
+            | Self::HopLimit(_) => None,
         }
     }
 }

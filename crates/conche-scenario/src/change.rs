@@ -50,6 +50,11 @@ pub enum ChangeEvent {
         /// A node, a group, or part of one.
         nodes: String,
     },
+    /// Ends the mappings of nodes behind a NAT, as by its restart.
+    Rebind {
+        /// A node, a group, or part of one.
+        nodes: String,
+    },
 }
 
 /// A phase after the previous one, with all values of the run in rows that end with its name.

@@ -11,7 +11,7 @@ use toml::{Spanned, Table, Value as Toml};
 use super::sweep::{SCHEME, combinations, within_points};
 use super::{
     AtLeastOne, Axis, Cell, Change, Controllers, Effort, ErrorSpan, FileError, Files, Label, Link, MAX_REPLICATIONS,
-    Mix, Nodes, NonEmpty, Phase, Point, Radio, Scenario, ScenarioError, Traffic, Value, distinct, ensure, files,
+    Mix, Nat, Nodes, NonEmpty, Phase, Point, Radio, Scenario, ScenarioError, Traffic, Value, distinct, ensure, files,
     matches_any, path, select,
 };
 use crate::units::Span;
@@ -441,6 +441,7 @@ pub struct Part {
     pub phases: Option<Vec<Phase>>,
     pub nodes: Option<Vec<Nodes>>,
     pub links: Option<Vec<Link>>,
+    pub nats: Option<Vec<Nat>>,
     pub radios: Option<Vec<Radio>>,
     pub traffic: Option<Vec<Traffic>>,
     pub changes: Option<Vec<Change>>,

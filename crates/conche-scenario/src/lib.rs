@@ -3,7 +3,7 @@
 //! Unknown keys, numbers without a unit and invalid values are errors.
 //!
 //! ```text
-//!     nodes + links + radios      the network
+//!     nodes + links + nats + radios   the network
 //!     traffic                     clients, servers, times and sizes of requests
 //!     schemes, mixes              congestion control of the clients
 //!     changes                     changes to the network during a run
@@ -55,7 +55,7 @@ pub use metric::{
     Better, Classes, Handshake, MOST_WINDOWS, Metric, MetricError, Numbers, Observed, Period, Properties, Received,
     Transferred, Unit, Windows,
 };
-pub use network::{Draw, Ends, Link, Measured, Nodes, Placement, Radio, Routing, Selected, Spread, Trace};
+pub use network::{Draw, Ends, Link, Measured, Nat, Nodes, Placement, Radio, Routing, Selected, Spread, Trace};
 pub use plot::{Kind, Plot, Style};
 pub use scheme::{ControllerName, Paths, Scheme, select};
 pub use statistic::Statistic;
@@ -104,6 +104,9 @@ pub struct Scenario {
     /// Wired links.
     #[serde(default)]
     pub links: Vec<Link>,
+    /// NATs between nodes.
+    #[serde(default)]
+    pub nats: Vec<Nat>,
     /// Radio channels.
     #[serde(default)]
     pub radios: Vec<Radio>,
@@ -295,8 +298,52 @@ impl Scenario {
                 ChangeEvent::Fail { link, .. } => self.validate_link(&place("fail.link"), link),
                 ChangeEvent::CutOff { nodes, .. } => self.validate_nodes(place("cut-off.nodes"), nodes),
                 ChangeEvent::Reboot { nodes } => self.validate_nodes(place("reboot.nodes"), nodes),
+                ChangeEvent::Rebind { nodes } => {
+                    let place = place("rebind.nodes");
+                    let mut outside = self.selected(&place, nodes)?;
+                    for nat in &self.nats {
+                        let inside = self.selected(&place, &nat.inside)?;
+                        outside.retain(|node| !inside.contains(node));
+                    }
+                    let Some(node) = outside.first() else { return Ok(()) };
+                    let problem = format_args!("`{node}` is behind no NAT; write it into `inside` of one of [[nats]]");
+                    Err(ScenarioError::new(place, problem))
+                }
             }
         })
+    }
+
+    fn validate_nats(&self) -> Result<(), ScenarioError> {
+        distinct("nats", self.nats.iter().map(|nat| &nat.name))?;
+        let mut behind = BTreeSet::new();
+        for nat in &self.nats {
+            let place = |key: &str| format!("nats.{}.{key}", nat.name);
+            let at = self.selected(place("at"), &nat.at)?;
+            let inside = self.selected(place("inside"), &nat.inside)?;
+            let both = at.intersection(&inside).next().map_or("", String::as_str);
+            let problem = format_args!("`{both}` is behind itself; a NAT is a node on the path to others");
+            ensure(both.is_empty(), place("at"), problem)?;
+            let (at, count) = (at.len(), inside.len());
+            let problem = format_args!("{count} nodes have no equal shares at {at}; make it a multiple");
+            ensure(count.is_multiple_of(at), place("inside"), problem)?;
+            let problem = "no answer arrives within 0s; write a timeout as in \"120s\"";
+            ensure(!nat.timeout.0.is_zero(), place("timeout"), problem)?;
+            for node in inside {
+                let problem = format_args!("`{node}` is behind two NATs; give it one");
+                ensure(!behind.contains(&node), place("inside"), problem)?;
+                behind.insert(node);
+            }
+        }
+        let is_bulk = |traffic: &&Traffic| matches!(traffic.sender, Sender::Transfer(_) | Sender::Tcp(_));
+        for traffic in self.traffic.iter().filter(is_bulk).filter(|_| !behind.is_empty()) {
+            for (key, end) in [("from", &traffic.from), ("to", &traffic.to)] {
+                let place = format!("traffic.{}.{key}", traffic.name);
+                let ends = self.selected(&place, end)?;
+                let problem = "a NAT translates UDP only; give bulk transfers nodes behind none";
+                ensure(behind.is_disjoint(&ends), place, problem)?;
+            }
+        }
+        Ok(())
     }
 
     fn validate_link(&self, place: &str, name: &str) -> Result<(), ScenarioError> {
@@ -353,6 +400,7 @@ impl Scenario {
             let Routing::Rpl { root, .. } = &radio.routing else { return Ok(()) };
             self.validate_nodes(format_args!("radios.{}.routing.rpl.root", radio.name), root)
         })?;
+        self.validate_nats()?;
         self.validate_changes()?;
         self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
@@ -434,7 +482,7 @@ impl Scenario {
         };
         let changes = |change: &Change| match &change.event {
             ChangeEvent::Link { name: changed, .. } | ChangeEvent::Fail { link: changed, .. } => changed == name,
-            ChangeEvent::CutOff { .. } | ChangeEvent::Reboot { .. } => false,
+            ChangeEvent::CutOff { .. } | ChangeEvent::Reboot { .. } | ChangeEvent::Rebind { .. } => false,
         };
         match link.wire.rate {
             None if link.trace.is_some() => {

@@ -1,6 +1,7 @@
-//! Nodes, links and radio channels.
+//! Nodes, links, NATs and radio channels.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use conche_netsim::mac::MacConfig;
 use conche_netsim::radio::MediumConfig;
@@ -85,6 +86,29 @@ pub struct Link {
     pub spread: Option<Spread>,
     /// Recorded rates, in place of a rate in `wire`.
     pub trace: Option<Trace>,
+}
+
+/// A NAT between nodes and the rest of the network.
+///
+/// Nodes outside see an address that the NAT gives to each node inside, and only their answers to
+/// it reach the node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nat {
+    /// Name in errors and paths.
+    pub name: String,
+    /// The node that translates, or a group; its members have equal consecutive shares of `inside`.
+    pub at: String,
+    /// The nodes behind it.
+    pub inside: String,
+    /// How long a mapping lasts after the last datagram from inside. Default: 300 s, as RFC 4787
+    /// recommends (REQ-5).
+    #[serde(default = "mapping_timeout")]
+    pub timeout: Span,
+}
+
+const fn mapping_timeout() -> Span {
+    Span(Duration::from_secs(300))
 }
 
 /// Rates over time, which repeat.

@@ -306,6 +306,40 @@ fn unknown_keys_are_refused() {
 }
 
 #[test]
+fn nats_translate_for_other_nodes_and_last_five_minutes_by_default() {
+    let with = |nats: &str| {
+        let nats = format!("[[nats]]\nname = \"home\"\nat = \"hub\"\n{nats}\n[[traffic]]");
+        changed("[[traffic]]", &nats)
+    };
+    let inside = "inside = \"client\"";
+    let document = with(inside).expect("valid");
+    assert_eq!(document.scenario().nats[0].timeout, "300s".parse().expect("a span"));
+    let cellular = "[[nats]]\nname = \"cellular\"\nat = \"router\"\ninside = \"client[3]\"";
+    let rebind = "[[changes]]\nat = \"1s\"\nevent = { rebind = { nodes = ";
+    for (nats, expected) in [
+        (String::new(), "`nats.home` has no `inside`; write it as inside = \"client\", a node or group of [[nodes]]"),
+        ("inside = \"clients\"".to_owned(), "nats.home.inside: there are no nodes `clients`; there are hub,"),
+        ("inside = \"hub\"".to_owned(), "nats.home.at: `hub` is behind itself; a NAT is a node on the path"),
+        (format!("{inside}\ntimeout = \"0s\""), "nats.home.timeout: no answer arrives within 0s; write a timeout"),
+        (format!("{inside}\n{cellular}"), "nats.cellular.inside: `client[3]` is behind two NATs; give it one"),
+        (
+            format!("{inside}\n{}", cellular.replace("cellular", "home").replace("client[3]", "server")),
+            "nats: the name `home` is there twice",
+        ),
+        (format!("{inside}\n{rebind}\"server\" }} }}"), "changes.0.event.rebind.nodes: `server` is behind no NAT; "),
+        (
+            "inside = \"server\"\n[[nats]]\nname = \"two\"\nat = \"client[0..2]\"\ninside = \"client[2..5]\""
+                .to_owned(),
+            "nats.two.inside: 3 nodes have no equal shares at 2; make it a multiple",
+        ),
+    ] {
+        let error = with(&nats).expect_err(&nats).to_string();
+        assert!(error.starts_with(expected), "{nats}: {error}");
+    }
+    assert!(with(&format!("{inside}\n{rebind}\"client\" }} }}")).is_ok());
+}
+
+#[test]
 fn unknown_controllers_and_schemes_are_named_beside_the_known_ones() {
     let error = problem("controller = \"cocoa\"", "controller = \"cacoa\"");
     assert!(error.contains("cacoa") && error.contains("default-fb1"), "{error}");

@@ -6,7 +6,7 @@ use conche_proto::cc::parameters::nearest;
 pub(super) fn reworded(path: &str, message: &str) -> String {
     if let Some(key) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         let table = if path.is_empty() { "the scenario".to_owned() } else { format!("`{path}`") };
-        return format!("{table} has no `{key}`; write it as {}", example_of(key));
+        return format!("{table} has no `{key}`; write it as {}", example_of(path, key));
     }
     if message.starts_with("unknown field `") || message.starts_with("unknown variant `") {
         return with_nearest(message);
@@ -39,8 +39,8 @@ fn with_nearest(message: &str) -> String {
     }
 }
 
-/// Returns how to write a required key.
-fn example_of(key: &str) -> String {
+/// Returns how to write a required key of the table at a path.
+fn example_of(path: &str, key: &str) -> String {
     let value = match key {
         "schema" | "seed" => "1",
         "replications" => "10",
@@ -50,7 +50,8 @@ fn example_of(key: &str) -> String {
         "controller" => "\"default\"",
         "column" => "\"loss_percent\"",
         "metric" => "\"loss\"",
-        "from" => "\"client\", a node or group of [[nodes]]",
+        "at" if path.rsplit('.').nth(1) == Some("nats") => "\"router\", a node or group of [[nodes]]",
+        "from" | "inside" => "\"client\", a node or group of [[nodes]]",
         "to" => "\"server\", a node or group of [[nodes]]",
         "interval" | "window" | "for" | "lasts" | "at" | "on" | "off" => "\"5s\"",
         "share" => "0.8",

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use conche::codec::{Message, MessageId, Type};
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{DropReason, Observer};
-use conche_netsim::wired::Topology;
+use conche_netsim::wired::{Addresses, Topology};
 use conche_netsim::{Instant, LinkId, NodeId};
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ const MESSAGES: usize = 500;
 #[derive(Debug, Default)]
 pub struct Recorder {
     nodes: usize,
+    addresses: Addresses,
     links: Vec<PacketCounts>,
     paths: HashMap<(NodeId, NodeId), Transmissions>,
     messages: Vec<MessageEvent>,
@@ -73,7 +74,7 @@ struct Sent {
 impl Recorder {
     pub fn new(topology: &Topology) -> Self {
         let links = vec![PacketCounts::default(); topology.links().count()];
-        Self { nodes: topology.nodes().count(), links, ..Self::default() }
+        Self { nodes: topology.nodes().count(), addresses: topology.addresses(), links, ..Self::default() }
     }
 
     /// Returns the number of messages since the start.
@@ -94,11 +95,17 @@ impl Recorder {
         (std::mem::take(&mut self.messages), std::mem::take(&mut self.omitted))
     }
 
+    /// Returns sender and receiver, also of a packet between a NAT and its destination.
+    fn ends(&self, packet: &Packet) -> (NodeId, NodeId) {
+        (self.addresses.node(packet.meta.from), self.addresses.node(packet.meta.to))
+    }
+
     /// Returns whether a program retransmits a Confirmable message.
     fn repeats(&mut self, packet: &Packet) -> bool {
         let message = Message::decode_extended(packet.bytes()).ok();
         let Some(message) = message.filter(|message| message.ty() == Type::Confirmable) else { return false };
-        let key = (packet.meta.from, packet.meta.to, message.id());
+        let (from, to) = self.ends(packet);
+        let key = (from, to, message.id());
         if self.confirmable.contains(&key) {
             return true;
         }
@@ -119,7 +126,8 @@ impl Recorder {
         dropped: Option<DropReason>,
     ) {
         let meta = &packet.meta;
-        if meta.to.index() >= self.nodes {
+        let (from, to) = self.ends(packet);
+        if to.index() >= self.nodes {
             return;
         }
         self.seen += 1;
@@ -134,8 +142,8 @@ impl Recorder {
             kind,
             id: meta.id.as_u64(),
             is_duplicate: meta.duplicate,
-            from: meta.from.index(),
-            to: meta.to.index(),
+            from: from.index(),
+            to: to.index(),
             link: dropped.and_then(DropReason::link).map(LinkId::index),
             reason: dropped.map(reason),
         });
@@ -146,7 +154,8 @@ impl Observer for Recorder {
     fn on_sent(&mut self, now: Instant, packet: &Packet) {
         let is_retransmission = match packet.meta.transmission {
             Some(transmission) => {
-                let path = self.paths.entry((packet.meta.from, packet.meta.to)).or_default();
+                let ends = self.ends(packet);
+                let path = self.paths.entry(ends).or_default();
                 path.all += 1;
                 path.again += u64::from(transmission.attempt > 0);
                 transmission.attempt > 0
@@ -196,6 +205,7 @@ const fn reason(reason: DropReason) -> &'static str {
         DropReason::NoRoute(_) => "no route",
         DropReason::NoHost(_) => "no host",
         DropReason::NodeDown(_) => "node cut off",
+        DropReason::NoMapping(_) => "no NAT mapping",
         DropReason::HopLimit(_) => "routing loop",
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use conche_netsim::wired::{LinkConfig, Topology};
+use conche_netsim::wired::{Addresses, LinkConfig, Topology};
 use conche_netsim::{Instant, LinkId, NodeId, PacketId};
 use conche_proto::PeerSnapshot;
 
@@ -13,7 +13,7 @@ use super::error::TrialError;
 use super::network::Network;
 use super::plan::Plan;
 use super::record::Record;
-use super::run::{Outside, RecordOptions, SharedObserver, Trial};
+use super::run::{Outside, RecordOptions, SharedObserver, Trial, nat_between};
 use super::series::{self, Sampled};
 use super::transfers::Routes;
 use crate::campaign::Replication;
@@ -211,6 +211,12 @@ impl<'a> Emulation<'a> {
         Ok(self.trial.simulation.set_link_up(link, up)?)
     }
 
+    /// Returns the addresses of nodes and NATs.
+    #[must_use]
+    pub fn addresses(&self) -> &Addresses {
+        self.trial.simulation.addresses()
+    }
+
     /// Returns a node's name, such as `client[3]`.
     #[must_use]
     pub fn name(&self, node: NodeId) -> &str {
@@ -241,11 +247,12 @@ impl<'a> Emulation<'a> {
         self.trial.flows.iter().any(|flow| flow.server == node)
     }
 
-    /// Returns whether links lead from one node to another and back.
+    /// Returns whether requests of a client reach a server, and responses return.
     #[must_use]
-    pub fn are_connected(&self, one: NodeId, other: NodeId) -> bool {
+    pub fn are_connected(&self, client: NodeId, server: NodeId) -> bool {
         let simulation = &self.trial.simulation;
-        simulation.has_path(one, other) && simulation.has_path(other, one)
+        let has_paths = simulation.has_path(client, server) && simulation.has_path(server, client);
+        has_paths && nat_between(simulation, server, client).is_none()
     }
 
     /// Returns the scenario's `duration` or `time_limit`.

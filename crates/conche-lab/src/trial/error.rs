@@ -101,6 +101,28 @@ pub enum TrialError {
         /// Receiving node.
         to: String,
     },
+    /// A server is behind a NAT, and its client is not.
+    #[error(
+        "`{server}` is behind the NAT `{nat}`, which knows no address for first requests; exchange `from` and `to`"
+    )]
+    ServerBehindNat {
+        /// The server.
+        server: String,
+        /// Its NAT.
+        nat: String,
+    },
+    /// A path avoids the NAT of the client.
+    #[error(
+        "the path from `{from}` to `{to}` avoids the NAT `{nat}`; put the `at` of [[nats]] on all paths to outside"
+    )]
+    AvoidedNat {
+        /// Sending node.
+        from: String,
+        /// Receiving node.
+        to: String,
+        /// The NAT.
+        nat: String,
+    },
     /// A client would send with and without an endpoint.
     #[error("its clients send other traffic with an endpoint, or without; give it clients of its own")]
     TwoSenders,

@@ -68,6 +68,12 @@ impl Network {
         for link in &scenario.links {
             network.link(link, replication)?;
         }
+        for nat in &scenario.nats {
+            let (at, inside) = (network.nodes(&nat.at), network.nodes(&nat.inside));
+            for (index, node) in inside.iter().enumerate() {
+                network.topology.nat(*node, at[index / (inside.len() / at.len())], nat.timeout.0);
+            }
+        }
         for (root, mote) in std::mem::take(&mut network.unknown) {
             network.topology.no_route(root, mote);
         }

@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{DropReason, Observer};
+use conche_netsim::wired::Addresses;
 use conche_netsim::{Instant, LinkId, NodeId};
 
 use crate::workload::Exchange;
 
 #[derive(Debug)]
-pub(super) struct TransmissionCounts(pub(super) Vec<NodeCounts>);
+pub(super) struct TransmissionCounts {
+    /// By node.
+    pub(super) counts: Vec<NodeCounts>,
+    addresses: Addresses,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NodeCounts {
@@ -40,17 +45,23 @@ impl Drops {
     }
 }
 
+impl TransmissionCounts {
+    pub(super) fn of(nodes: usize, addresses: Addresses) -> Self {
+        Self { counts: vec![NodeCounts::default(); nodes], addresses }
+    }
+}
+
 impl Observer for TransmissionCounts {
     fn on_sent(&mut self, _now: Instant, packet: &Packet) {
         if packet.meta.transmission.is_some() {
-            self.0[packet.meta.from.index()].copies += 1;
+            self.counts[packet.meta.from.index()].copies += 1;
         }
     }
 
     fn on_dropped(&mut self, _now: Instant, packet: &Packet, reason: DropReason) {
         let client = if packet.meta.transmission.is_some() { packet.meta.from } else { packet.meta.to };
         // A broadcast belongs to no exchange.
-        if let Some(client) = self.0.get_mut(client.index()) {
+        if let Some(client) = self.counts.get_mut(self.addresses.node(client).index()) {
             client.dropped.add(reason);
         }
     }
@@ -117,6 +128,7 @@ impl Observer for Queues {
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     servers: BTreeSet<NodeId>,
+    addresses: Addresses,
     /// Client, first transmission and count, by server and exchange.
     sent: BTreeMap<(NodeId, u64), (NodeId, Instant, u16)>,
     acknowledged: Vec<(NodeId, NodeId, Exchange)>,
@@ -127,8 +139,8 @@ const CONFIRMABLE: u8 = 0;
 const ACKNOWLEDGEMENT: u8 = 2;
 
 impl Notifications {
-    pub(super) fn of(servers: BTreeSet<NodeId>) -> Self {
-        Self { servers, ..Self::default() }
+    pub(super) fn of(servers: BTreeSet<NodeId>, addresses: Addresses) -> Self {
+        Self { servers, addresses, ..Self::default() }
     }
 
     /// By time: server, client and exchange.
@@ -142,7 +154,8 @@ impl Observer for Notifications {
         if let Some(copy) =
             packet.meta.transmission.filter(|copy| is_of(packet, CONFIRMABLE) && self.servers.contains(&copy.node))
         {
-            self.sent.entry((copy.node, copy.exchange)).or_insert((packet.meta.to, now, 0)).2 += 1;
+            let client = self.addresses.node(packet.meta.to);
+            self.sent.entry((copy.node, copy.exchange)).or_insert((client, now, 0)).2 += 1;
         }
     }
 

@@ -200,7 +200,7 @@ pub fn check(cell: &Cell, replication: Replication, routes: &Routes) -> Result<(
 impl Sampled for Simulation<AnyHost, Observers> {
     fn path(&self, node: NodeId, peer: NodeId) -> Option<PeerSnapshot> {
         match self.host(node)? {
-            AnyHost::Coap(host) => host.endpoint().snapshot(&peer),
+            AnyHost::Coap(host) => host.endpoint().snapshot(&self.address(peer, node)),
             _ => None,
         }
     }
@@ -348,9 +348,10 @@ impl<'a> Trial<'a> {
             return Err(ScenarioError::new(format_args!("nodes.{}.program", nodes.name), problem).into());
         }
         let steps = steps(scenario, network);
-        let counts = TransmissionCounts(vec![NodeCounts::default(); network.topology.nodes().count()]);
+        let addresses = network.topology.addresses();
+        let counts = TransmissionCounts::of(network.topology.nodes().count(), addresses.clone());
         let servers = plan.roles.iter().filter(|(_, role)| !role.topics.is_empty()).map(|(node, _)| *node);
-        let notifications = Notifications::of(servers.collect());
+        let notifications = Notifications::of(servers.collect(), addresses);
         let mut queues = Queues::default();
         for (name, above) in scenario.watched_links() {
             network.links(name).iter().for_each(|link| queues.watch(*link, name, above.0));
@@ -500,6 +501,10 @@ impl<'a> Trial<'a> {
                 nodes.into_iter().try_for_each(|node| simulation.set_node_up(node, joined))?;
             }
             Step::Reboot(nodes) => self.reboot(&nodes)?,
+            Step::Rebind(nodes) => nodes.into_iter().for_each(|node| {
+                // The scenario's reader has checked that it is behind a NAT.
+                simulation.rebind(node);
+            }),
         }
         Ok(())
     }
@@ -592,15 +597,17 @@ impl<'a> Trial<'a> {
                 ControllerId::default()
             }));
         }
+        let addresses = self.simulation.addresses().clone();
         match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {
-                let host_path = |node: &NodeId| PathKey::new(node.index() as u128, 128);
-                host.endpoint_mut().share_paths(Box::new(move |node| Some(host_path(node))));
+                let host_path = |node: NodeId| PathKey::new(node.index() as u128, 128);
+                host.endpoint_mut().share_paths(Box::new(move |peer| Some(host_path(addresses.host(*peer)))));
             }
             Some(Paths::Prefixes) => {
                 let prefixes = Arc::clone(&self.prefixes);
-                host.endpoint_mut().share_paths(Box::new(move |node: &NodeId| prefixes.get(node.index()).copied()));
+                let prefix_of = move |peer: &NodeId| prefixes.get(addresses.host(*peer).index()).copied();
+                host.endpoint_mut().share_paths(Box::new(prefix_of));
             }
         }
         if scenario.endpoint.security == Security::DtlsPsk {
@@ -640,6 +647,7 @@ impl<'a> Trial<'a> {
         let end = simulation.now();
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
+        let addresses = simulation.addresses().clone();
         let (hosts, (counts, (queues, (notifications, _)))) = simulation.into_parts();
         // The first of several flows between two nodes counts.
         let places = || (0..flows.len()).rev();
@@ -649,7 +657,7 @@ impl<'a> Trial<'a> {
         let requests: HashMap<(NodeId, NodeId, usize), usize> =
             places().filter(|_| wanted.arrivals).map(requested).collect();
         let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), ObserverRoles::default());
-        let mut timeouts: Vec<Vec<Timeout>> = vec![Vec::new(); counts.0.len()];
+        let mut timeouts: Vec<Vec<Timeout>> = vec![Vec::new(); counts.counts.len()];
         for (node, host) in retired.into_iter().chain(hosts) {
             let own = roles.get(&node).into_iter().flat_map(|role| &role.flows);
             let places: Vec<usize> = own.map(|(place, _)| *place).collect();
@@ -693,6 +701,7 @@ impl<'a> Trial<'a> {
         }
         for (node, log) in &handshakes {
             for (peer, handshakes) in &*log.borrow() {
+                let peer = &addresses.node(*peer);
                 if let Some(place) = pairs.get(&(*node, *peer)).or_else(|| pairs.get(&(*peer, *node))) {
                     flows[*place].handshakes.add(handshakes);
                 }
@@ -705,7 +714,7 @@ impl<'a> Trial<'a> {
             let mut traffic: Vec<usize> = asked.chain(role.topics.iter().map(|(traffic, _)| *traffic)).collect();
             traffic.dedup();
             let timeouts = std::mem::take(&mut timeouts[node.index()]);
-            let NodeCounts { copies, dropped } = counts.0[node.index()];
+            let NodeCounts { copies, dropped } = counts.counts[node.index()];
             NodeRecord { node: *node, control: role.control, traffic, timeouts, copies, dropped }
         };
         let sends = |role: &Role| !role.is_open_sender && (!role.flows.is_empty() || !role.topics.is_empty());
@@ -724,6 +733,8 @@ enum Step {
     Joined(Vec<NodeId>, bool),
     /// Nodes restart without state.
     Reboot(Vec<NodeId>),
+    /// Nodes lose the mappings of their NATs.
+    Rebind(Vec<NodeId>),
 }
 
 fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
@@ -743,12 +754,34 @@ fn check_path(
     if matches!(traffic.sender, Sender::Transfer(_)) || scenario.radios.iter().any(is_limited) {
         return Ok(());
     }
-    let back = (traffic.sender != Sender::Unaware).then_some((flow.server, flow.client));
-    let mut ways = [(flow.client, flow.server)].into_iter().chain(back);
-    let Some((from, to)) = ways.find(|(from, to)| !simulation.has_path(*from, *to)) else { return Ok(()) };
     let name =
         |node| topology.nodes().find(|(known, _)| *known == node).map_or_else(String::new, |(_, name)| name.into());
-    Err(TrialError::NoPath { from: name(from), to: name(to) }.of_traffic(&traffic.name))
+    let refuse = |problem: TrialError| Err(problem.of_traffic(&traffic.name));
+    let (client, server) = (flow.client, flow.server);
+    if let Some(nat) = nat_between(simulation, server, client) {
+        return refuse(TrialError::ServerBehindNat { server: name(server), nat: name(nat) });
+    }
+    let nat = nat_between(simulation, client, server);
+    let back = (traffic.sender != Sender::Unaware).then_some((server, client));
+    for (from, to) in [(client, server)].into_iter().chain(back) {
+        if !simulation.has_path(from, to) {
+            return refuse(TrialError::NoPath { from: name(from), to: name(to) });
+        }
+        if let Some(nat) = nat.filter(|nat| !simulation.passes(from, to, *nat)) {
+            return refuse(TrialError::AvoidedNat { from: name(from), to: name(to), nat: name(nat) });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the NAT that hides one node from another.
+pub(super) fn nat_between(
+    simulation: &Simulation<AnyHost, Observers>,
+    inside: NodeId,
+    outside: NodeId,
+) -> Option<NodeId> {
+    let addresses = simulation.addresses();
+    addresses.nat_of(inside).filter(|nat| *nat != outside && addresses.nat_of(outside) != Some(*nat))
 }
 
 /// Returns changes in reverse order, and marks their links.
@@ -772,6 +805,7 @@ fn steps(scenario: &Scenario, network: &mut Network) -> Vec<(Instant, Step)> {
                 steps.push((at + lasting.0, Step::Joined(nodes, true)));
             }
             ChangeEvent::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes)))),
+            ChangeEvent::Rebind { nodes } => steps.push((at, Step::Rebind(network.nodes(nodes)))),
         }
     }
     // Of simultaneous changes, the first is last.

@@ -75,7 +75,7 @@ impl Publisher {
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) -> bool {
         match event {
             Event::Request { id, from, message } if message.option(OptionNumber::OBSERVE).is_some() => {
-                let Some(number) = self.observers.get(from).copied() else { return false };
+                let Some(number) = self.observers.get(&ctx.node_at(*from)).copied() else { return false };
                 // Without room, the client gets a plain response.
                 ctx.observe(*id, number.into());
                 let state = self.state(number);
@@ -83,7 +83,7 @@ impl Publisher {
                 true
             }
             Event::ObserverGone { from, reason: ObserverEnd::Failed(_), .. } => {
-                self.given_up.push(*from);
+                self.given_up.push(ctx.node_at(*from));
                 true
             }
             _ => false,

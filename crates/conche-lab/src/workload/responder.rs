@@ -74,11 +74,12 @@ impl Responder {
         // Any other path is the root's.
         let number = segment.and_then(|segment| segment.ok()?.parse().ok());
         let resource = number.filter(|number: &usize| *number < self.resources.len()).unwrap_or(0);
+        let from = ctx.node_at(*from);
         if let Some(arrivals) = &mut self.arrivals {
-            arrivals.push(Arrival { at: ctx.now(), from: *from, resource });
+            arrivals.push(Arrival { at: ctx.now(), from, resource });
         }
         match self.resources.get(resource) {
-            Some((code, body)) if !self.unanswered.contains(from) => {
+            Some((code, body)) if !self.unanswered.contains(&from) => {
                 // A program may read a resource to which simulated clients post.
                 let is_read = message.code() == Code::GET && *code == Code::CHANGED;
                 let code = if is_read { Code::CONTENT } else { *code };

@@ -3,6 +3,7 @@
 mod bulk;
 mod emulation;
 mod groups;
+mod nat;
 mod observing;
 mod secured;
 mod substitutes;

@@ -316,5 +316,5 @@ fn the_examples_run_and_are_short() {
         names.push(experiment.name().to_owned());
     }
     names.sort_unstable();
-    assert_eq!(names, ["codel", "failing-link", "half-and-half"]);
+    assert_eq!(names, ["codel", "failing-link", "half-and-half", "nat"]);
 }
