@@ -15,7 +15,7 @@ use conche_lab::scenario::Scenario;
 use conche_lab::trial::Trace;
 use conche_netsim::node::{Monitor, ReceivedMessage};
 use conche_netsim::pcapng::{Capture, PcapNg};
-use conche_netsim::wired::Topology;
+use conche_netsim::wired::{Addresses, Topology};
 use conche_netsim::{Event, Instant, NodeId, Transmit};
 
 use crate::Global;
@@ -127,8 +127,8 @@ fn events(experiment: &Experiment, file: &File, is_chosen: &dyn Fn(&str) -> bool
     let mut begun = None;
     let run = experiment.trace(&mut |topology: &Topology| {
         let name = |(_, name): (NodeId, &str)| Node { name: name.into(), is_chosen: is_chosen(name) };
-        let nodes = topology.nodes().map(name).collect();
-        let events = Events { log: log.take(), nodes, records: 0, omitted: 0, failed: None };
+        let (nodes, addresses) = (topology.nodes().map(name).collect(), topology.addresses());
+        let events = Events { log: log.take(), nodes, addresses, records: 0, omitted: 0, failed: None };
         let events = Rc::new(RefCell::new(events));
         begun = Some(Rc::clone(&events));
         Trace::Endpoints(events)
@@ -147,6 +147,7 @@ fn sole<T>(observer: Option<Rc<RefCell<T>>>) -> Option<T> {
 struct Events {
     log: Option<EventLogWriter<File, String>>,
     nodes: Vec<Node>,
+    addresses: Addresses,
     records: u64,
     omitted: u64,
     failed: Option<io::Error>,
@@ -165,10 +166,15 @@ impl Events {
             self.omitted += 1;
             return;
         }
-        let everyone = "everyone".to_owned();
-        let peer = self.nodes.get(peer.index()).map_or(&everyone, |peer| &peer.name);
+        let name = |of: NodeId| self.nodes.get(of.index()).map_or("everyone", |node| &node.name);
+        let peer = match self.addresses.port(peer) {
+            None => name(peer).to_owned(),
+            Some(port) => {
+                format!("{} at {}:{port}", name(self.addresses.node(peer)), name(self.addresses.host(peer)))
+            }
+        };
         let at = now - Instant::ZERO;
-        let event = LoggedEvent { at, endpoint: &endpoint.name, local: None, peer, fact, datagram };
+        let event = LoggedEvent { at, endpoint: &endpoint.name, local: None, peer: &peer, fact, datagram };
         match log.write(&event) {
             Ok(is_written) => self.records += u64::from(is_written),
             Err(error) => self.failed = Some(error),

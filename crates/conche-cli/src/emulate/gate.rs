@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A client program sends to a door in place of a server. The door's sources are its nodes; a
-//! server program sees each client's node as an address of its own.
+//! server program sees each client's node as an address of its own. A node behind a NAT has a port of
+//! the NAT's address for each mapping.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -14,19 +15,24 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use conche_netsim::NodeId;
+use conche_netsim::wired::Addresses;
 use tokio::net::UdpSocket;
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
 use super::Input;
 
 const LARGEST_DATAGRAM: usize = 65_535;
+
+/// Open sockets of a node behind a NAT toward a server; of older mappings they are closed.
+const MOST_MAPPINGS: usize = 8;
 
 /// The socket of a datagram from a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
     /// The number of a door.
     Door(usize),
-    /// Between a client's node and the server program of another.
+    /// Between a client's address and the server program of a node.
     Back { client: NodeId, server: NodeId },
 }
 
@@ -62,17 +68,24 @@ pub struct Concurrent {
 pub struct Gate {
     runtime: Handle,
     inputs: Sender<Input>,
+    addresses: Addresses,
     doors: Vec<Door>,
     /// Doors by client's and server's node.
     door_of: HashMap<(NodeId, NodeId), usize>,
-    /// Sockets by client's and server's node.
-    backs: HashMap<(NodeId, NodeId), StdUdpSocket>,
+    /// Sockets by client's address and server's node.
+    backs: HashMap<(NodeId, NodeId), Back>,
     /// Addresses of server programs.
     listening: HashMap<NodeId, SocketAddr>,
     /// Datagrams that no program takes.
     pub undelivered: u64,
     /// To report; once for each door.
     pub concurrent: Vec<Concurrent>,
+}
+
+/// The socket of a client toward a server program, and the task that reads it.
+struct Back {
+    socket: StdUdpSocket,
+    reader: AbortHandle,
 }
 
 struct Door {
@@ -88,10 +101,11 @@ struct Door {
 }
 
 impl Gate {
-    pub fn new(runtime: Handle, inputs: Sender<Input>) -> Self {
+    pub fn new(runtime: Handle, inputs: Sender<Input>, addresses: Addresses) -> Self {
         Self {
             runtime,
             inputs,
+            addresses,
             doors: Vec::new(),
             door_of: HashMap::new(),
             backs: HashMap::new(),
@@ -106,7 +120,7 @@ impl Gate {
         let socket = bind(server, port)?;
         let address = socket.local_addr()?;
         let number = self.doors.len();
-        let socket = self.read(socket, Entrance::Door(number))?;
+        let (socket, _) = self.read(socket, Entrance::Door(number))?;
         self.door_of.extend(members.iter().map(|member| ((*member, server), number)));
         let (node_of, source_of, refused, former) = Default::default();
         let members = members.to_vec();
@@ -151,17 +165,18 @@ impl Gate {
         let client = door.and_then(|door| Some((&door.socket, *door.source_of.get(&to)?)));
         let sent = match client {
             Some((socket, source)) => socket.send_to(bytes, source).is_ok(),
-            None => self.back(from, to).is_some_and(|socket| socket.send(bytes).is_ok()),
+            None => self.back(from, to).is_some_and(|back| back.socket.send(bytes).is_ok()),
         };
         self.undelivered += u64::from(!sent);
     }
 
-    /// Returns the socket of a client's node toward a server program.
-    fn back(&mut self, client: NodeId, server: NodeId) -> Option<&StdUdpSocket> {
+    /// Returns the socket of a client's address toward a server program.
+    fn back(&mut self, client: NodeId, server: NodeId) -> Option<&Back> {
         let address = *self.listening.get(&server)?;
         if !self.backs.contains_key(&(client, server)) {
+            self.close_oldest(client, server);
             let socket = match address {
-                SocketAddr::V4(v4) if v4.ip().is_loopback() => bind(client, 0),
+                SocketAddr::V4(v4) if v4.ip().is_loopback() => bind(self.addresses.host(client), 0),
                 SocketAddr::V4(_) => StdUdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
                 SocketAddr::V6(_) => StdUdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)),
             };
@@ -169,19 +184,33 @@ impl Gate {
                 socket.connect(address)?;
                 self.read(socket, Entrance::Back { client, server })
             });
-            self.backs.insert((client, server), socket.ok()?);
+            let (socket, reader) = socket.ok()?;
+            self.backs.insert((client, server), Back { socket, reader });
         }
         self.backs.get(&(client, server))
     }
 
+    /// Makes room for another mapping of a node.
+    fn close_oldest(&mut self, client: NodeId, server: NodeId) {
+        if self.addresses.port(client).is_none() {
+            return;
+        }
+        let node = self.addresses.node(client);
+        let is_of = |(of, to): &&(NodeId, NodeId)| *to == server && self.addresses.node(*of) == node;
+        let open: Vec<_> = self.backs.keys().filter(is_of).copied().collect();
+        if let Some(oldest) = open.iter().min().filter(|_| open.len() >= MOST_MAPPINGS) {
+            self.backs.remove(oldest);
+        }
+    }
+
     /// Passes received datagrams on to the main thread, and returns the socket for sending.
-    fn read(&self, socket: StdUdpSocket, entrance: Entrance) -> io::Result<StdUdpSocket> {
+    fn read(&self, socket: StdUdpSocket, entrance: Entrance) -> io::Result<(StdUdpSocket, AbortHandle)> {
         socket.set_nonblocking(true)?;
         let sender = socket.try_clone()?;
         let _inside = self.runtime.enter();
         let socket = UdpSocket::from_std(socket)?;
         let inputs = self.inputs.clone();
-        self.runtime.spawn(async move {
+        let reader = self.runtime.spawn(async move {
             let mut buffer = vec![0; LARGEST_DATAGRAM];
             loop {
                 // An error reports that a program refused an earlier datagram.
@@ -193,7 +222,13 @@ impl Gate {
                 }
             }
         });
-        Ok(sender)
+        Ok((sender, reader.abort_handle()))
+    }
+}
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        self.reader.abort();
     }
 }
 
@@ -260,7 +295,7 @@ mod tests {
     async fn each_new_source_takes_the_next_free_node() {
         let [one, two, server] = nodes();
         let (inputs, _received) = std::sync::mpsc::channel();
-        let mut gate = Gate::new(Handle::current(), inputs);
+        let mut gate = Gate::new(Handle::current(), inputs, Addresses::default());
         gate.open(&[one, two], server, 0).expect("loopback can be bound");
         let mut enter = |port| gate.enter(Entrance::Door(0), source(port));
         assert_eq!([enter(1), enter(2), enter(1)], [Ok((one, server)), Ok((two, server)), Ok((one, server))]);
@@ -272,7 +307,7 @@ mod tests {
     async fn the_door_of_one_node_follows_its_program() {
         let [client, server] = nodes();
         let (inputs, _received) = std::sync::mpsc::channel();
-        let mut gate = Gate::new(Handle::current(), inputs);
+        let mut gate = Gate::new(Handle::current(), inputs, Addresses::default());
         gate.open(&[client], server, 0).expect("loopback can be bound");
         let mut enter = |port| {
             assert_eq!(gate.enter(Entrance::Door(0), source(port)), Ok((client, server)));

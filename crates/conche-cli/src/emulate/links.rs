@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use conche_netsim::packet::Packet;
 use conche_netsim::trace::{DropReason, Observer};
-use conche_netsim::wired::Topology;
+use conche_netsim::wired::{Addresses, Topology};
 use conche_netsim::{Instant, LinkId, NodeId, PacketId};
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use crate::packet_counts::{PacketCounts, group};
 pub struct LinkMeter {
     nodes: Vec<String>,
     links: Vec<String>,
+    addresses: Addresses,
     of_links: BTreeMap<String, Counts>,
     of_paths: BTreeMap<(String, String), Counts>,
     /// Current link and time of entry.
@@ -45,7 +46,9 @@ impl LinkMeter {
     pub fn new(topology: &Topology) -> Self {
         let nodes = topology.nodes().map(|(_, name)| group(name)).collect();
         let links = topology.links().map(|(_, name)| group(name)).collect();
-        Self { nodes, links, of_links: BTreeMap::new(), of_paths: BTreeMap::new(), under_way: HashMap::new() }
+        let addresses = topology.addresses();
+        let (of_links, of_paths, under_way) = Default::default();
+        Self { nodes, links, addresses, of_links, of_paths, under_way }
     }
 
     pub fn rows(&self) -> Vec<LinkRow> {
@@ -59,7 +62,7 @@ impl LinkMeter {
     }
 
     fn path(&mut self, packet: &Packet) -> &mut Counts {
-        let name = |node: NodeId| self.nodes.get(node.index()).cloned().unwrap_or_default();
+        let name = |of: NodeId| self.nodes.get(self.addresses.node(of).index()).cloned().unwrap_or_default();
         self.of_paths.entry((name(packet.meta.from), name(packet.meta.to))).or_default()
     }
 

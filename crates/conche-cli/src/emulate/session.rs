@@ -176,7 +176,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     };
     let emulation = emulation.map_err(|error| UsageError::of(plan.cell.locate(ScenarioError::from(error))))?;
     unwritable.map_or(Ok(()), Err).context("the capture cannot be written")?;
-    let gate = Gate::new(handle.clone(), sender.clone());
+    let gate = Gate::new(handle.clone(), sender.clone(), emulation.addresses().clone());
     #[cfg(target_os = "linux")]
     let packets = (plan.args.gate == GateKind::Namespaces).then(|| {
         let names = emulation.all_nodes().map(|node| (node, shown(emulation.name(node)).0));
@@ -266,6 +266,16 @@ impl Session<'_> {
                     format!("--node {nodes}=…: a program that already runs is in no namespace; use --gate udp");
                 return Err(UsageError(problem).into());
             }
+        }
+        let nats = self.emulation.addresses();
+        let is_outside = |node: &&NodeId| nats.nat_of(**node).is_none();
+        if let Some(node) = programs.keys().find(is_outside).filter(|_| self.plan.has_unwritten_nats()) {
+            return Err(UsageError(format!(
+                "--gate namespaces: the program of {} is outside the NATs of the scenario, and this gate writes no \
+                 addresses of NATs into packets; use --gate udp, or put programs on nodes inside only",
+                shown(self.emulation.name(*node)).0
+            ))
+            .into());
         }
         for (node, Assignment { program, .. }) in programs.iter().filter(|(_, of)| of.program.is_server()) {
             let address = match program {
@@ -762,6 +772,11 @@ impl Session<'_> {
 }
 
 impl Plan<'_> {
+    /// Returns whether the programs' packets pass NATs, and keep their addresses.
+    fn has_unwritten_nats(&self) -> bool {
+        self.args.gate != GateKind::Udp && !self.cell.scenario.nats.is_empty()
+    }
+
     fn print(&self, line: std::fmt::Arguments<'_>) -> io::Result<()> {
         use std::io::Write;
         let mut out = io::stdout().lock();

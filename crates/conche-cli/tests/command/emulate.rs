@@ -1,9 +1,10 @@
 //! `conche emulate`: programs over a scenario's network. The machine may be loaded, so no test
 //! needs punctual events.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -391,12 +392,68 @@ fn output_without_line_breaks_is_broken() {
     assert_eq!(lines.map(str::len).collect::<Vec<_>>(), [65_536, 65_536, 65_536, 3_392]);
 }
 
+/// One client behind a NAT.
+fn behind_nat(timeout: &str) -> String {
+    let nat = format!("[[nats]]\nname = \"home\"\nat = \"hub\"\ninside = \"client\"\ntimeout = \"{timeout}\"\n\n");
+    SMALL.replace("[[traffic]]", &format!("{nat}[[traffic]]")).replace("count = 2", "count = 1")
+}
+
+/// Returns sources of three requests at a server program, and the row of its datagrams; the
+/// server sends a datagram to the first source after the second request.
+fn sources(timeout: &str) -> (Vec<SocketAddr>, serde_json::Value) {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    server.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    // A request a second, whatever the answers.
+    let traffic = "sender = \"unaware\"\nconfirmable = false\npace = { every = { interval = \"1s\", spread = false } }";
+    let (_directory, file) = scenario(&behind_nat(timeout).replace("exchanges = 3\nresponse = \"20B\"", traffic));
+    let program = format!("server={}", server.local_addr().expect("it is bound"));
+    let arguments = ["--json", "--set", "duration=4s", "--node", &program];
+    let command = command(&file, &arguments).stdout(Stdio::piped()).spawn();
+    let mut process = Process(command.expect("it starts"));
+    let mut sources = Vec::new();
+    while sources.len() < 3 {
+        sources.push(server.recv_from(&mut [0; 100]).expect("a request").1);
+        if sources.len() == 2 {
+            server.send_to(&[0x70, 0x00, 0x12, 0x34], sources[0]).expect("loopback");
+        }
+    }
+    let mut text = String::new();
+    process.0.stdout.take().expect("it is piped").read_to_string(&mut text).expect("text");
+    let report: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default()).expect("a report");
+    (sources, row(&report, "server to client").clone())
+}
+
+#[test]
+fn a_server_program_sees_a_port_for_each_mapping_and_reaches_the_latest_only() {
+    let (sources, datagrams) = self::sources("60s");
+    assert!(sources.iter().all(|source| *source == sources[0]), "{sources:?}");
+    assert_eq!(["sent", "other_drops"].map(|count| datagrams[count].as_u64()), [Some(1), Some(0)], "{datagrams}");
+    let (sources, datagrams) = self::sources("500ms");
+    assert!(sources.iter().all(|source| source.ip() == sources[0].ip()), "the NAT's address: {sources:?}");
+    let ports: BTreeSet<u16> = sources.iter().map(SocketAddr::port).collect();
+    assert_eq!(ports.len(), 3, "{sources:?}");
+    assert_eq!(["sent", "other_drops"].map(|count| datagrams[count].as_u64()), [Some(1), Some(1)], "{datagrams}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn programs_in_namespaces_are_inside_nats() {
+    let text = behind_nat("60s");
+    let client = format!("client={CONCHE} get -q coap://{{server}}/; echo");
+    let Some(ended) = emulate_in_namespaces(&text, &[&client]) else { return };
+    assert_eq!((ended.status, ended.stderr.matches(" | ...").count()), (Some(0), 1), "{ended:?}");
+    let server = format!("server={CONCHE} serve --demo --bind {{bind}}");
+    let Some(ended) = emulate_in_namespaces(&text, &[&server]) else { return };
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("the program of server is outside the NATs of the scenario"), "{ended:?}");
+}
+
 /// Runs programs in namespaces; `None` where the system allows none, unless
 /// `CONCHE_REQUIRE_TOOLS` is set.
 #[cfg(target_os = "linux")]
-fn emulate_in_namespaces(nodes: &[&str]) -> Option<Ended> {
+fn emulate_in_namespaces(text: &str, nodes: &[&str]) -> Option<Ended> {
     let arguments = nodes.iter().flat_map(|node| ["--node", node]);
-    let ended = emulate(SMALL, &["--gate", "namespaces", "--json"].into_iter().chain(arguments).collect::<Vec<_>>());
+    let ended = emulate(text, &["--gate", "namespaces", "--json"].into_iter().chain(arguments).collect::<Vec<_>>());
     if ended.status == Some(2) && ended.stderr.contains("use --gate udp, which needs no privileges") {
         assert!(std::env::var_os("CONCHE_REQUIRE_TOOLS").is_none(), "{ended:?}");
         eprintln!("skipped: {}", ended.stderr);
@@ -412,7 +469,7 @@ fn programs_in_namespaces_have_addresses_and_names() {
         "client={CONCHE} get -q coap://{{server}}/; echo; {CONCHE} get -q 'coap://[fd00::4]/'; echo; {CONCHE} get -q \
          coap://server/; echo"
     );
-    let Some(ended) = emulate_in_namespaces(&[&client]) else { return };
+    let Some(ended) = emulate_in_namespaces(SMALL, &[&client]) else { return };
     assert_eq!(ended.status, Some(0), "{ended:?}");
     let report = report(&ended);
     assert_eq!((&report["end"], &report["undelivered"]), (&"programs".into(), &0.into()), "{report}");
@@ -428,7 +485,7 @@ fn programs_in_namespaces_have_addresses_and_names() {
 fn simulated_nodes_and_routers_answer_pings() {
     // A packet of another size than CoAP's, to the far end and to a router.
     let pings = "ping -n -c 2 -s 120 server && ping -n -c 2 10.0.0.4 && ping -n -c 2 -s 0 hub";
-    let Some(ended) = emulate_in_namespaces(&[&format!("client[0]={pings}")]) else { return };
+    let Some(ended) = emulate_in_namespaces(SMALL, &[&format!("client[0]={pings}")]) else { return };
     assert_eq!(ended.status, Some(0), "{ended:?}");
     assert_eq!(ended.stderr.matches("2 packets transmitted, 2 received, 0% packet loss").count(), 3, "{ended:?}");
     let report = report(&ended);
@@ -447,7 +504,7 @@ fn simulated_nodes_and_routers_answer_pings() {
 fn servers_in_namespaces_are_awaited_and_failures_reported() {
     let server = format!("server={CONCHE} serve --demo --bind {{bind}}");
     let client = format!("client[1]={CONCHE} get -q coap://server/test && exit 23");
-    let Some(ended) = emulate_in_namespaces(&[&server, &client]) else { return };
+    let Some(ended) = emulate_in_namespaces(SMALL, &[&server, &client]) else { return };
     assert_eq!(ended.status, Some(23), "{ended:?}");
     assert!(ended.stderr.contains("client.1 | hello"), "{ended:?}");
     let ended = emulate(SMALL, &["--gate", "namespaces", "--node", "client=external"]);
@@ -457,7 +514,7 @@ fn servers_in_namespaces_are_awaited_and_failures_reported() {
 #[test]
 #[cfg(target_os = "linux")]
 fn nothing_remains_of_killed_namespaces() {
-    if emulate_in_namespaces(&["client=true"]).is_none() {
+    if emulate_in_namespaces(SMALL, &["client=true"]).is_none() {
         return;
     }
     let (directory, file) = scenario(SMALL);
