@@ -18,12 +18,32 @@ use conche_lab::campaign::Aborted;
 use conche_netsim::NodeId;
 use conche_netsim::packet::{Packet, Transmission};
 use conche_netsim::trace::Observer;
+use conche_netsim::wired::{Addresses, Topology};
 
 use super::super::controller::{CAP, events};
 use super::measurements::{Measurements, Observation};
 
-/// Names of a run's nodes by their index.
-pub type Names = Arc<OnceLock<Vec<String>>>;
+/// Names of a run's nodes.
+pub type Names = Arc<OnceLock<NodeNames>>;
+
+/// Names by index, and the nodes of addresses.
+#[derive(Debug)]
+pub struct NodeNames {
+    names: Vec<String>,
+    addresses: Addresses,
+}
+
+impl NodeNames {
+    pub fn of(topology: &Topology) -> Self {
+        let names = topology.nodes().map(|(_, name)| name.to_owned()).collect();
+        Self { names, addresses: topology.addresses() }
+    }
+
+    /// Returns the name of the node at an address.
+    pub fn at(&self, address: NodeId) -> Option<&String> {
+        self.names.get(self.addresses.node(address).index())
+    }
+}
 
 /// An exchange that has ended.
 #[derive(Clone, Debug)]

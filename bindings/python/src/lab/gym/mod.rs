@@ -31,7 +31,7 @@ use super::controller::span;
 use super::controller::{attached, interrupt, is_exiting};
 use super::experiment::Scenario;
 use super::{RunFailure, ScenarioError};
-use agent::{Agent, Deliveries, End, Ended, Message, Names, Point, Run};
+use agent::{Agent, Deliveries, End, Ended, Message, Names, NodeNames, Point, Run};
 use measurements::Measurements;
 
 /// Time between two looks at signals.
@@ -207,13 +207,12 @@ fn check_node(scenario: &Read, reference: &str) -> PyResult<()> {
 
 fn simulate(cell: &Cell, replication: Replication, nodes: &[String], run: &Arc<Run>) -> End {
     let mut trace = |topology: &Topology| {
-        let names = topology.nodes().map(|(_, name)| name.to_owned()).collect();
         // Set once: a simulation has one topology.
-        let _ = run.names.set(names);
+        let _ = run.names.set(NodeNames::of(topology));
         Trace::Packets(Rc::new(RefCell::new(Deliveries(Arc::clone(run)))))
     };
     let substitutes = |node: NodeId, control: Control| {
-        let name = run.names.get().and_then(|names| names.get(node.index()))?;
+        let name = run.names.get().and_then(|names| names.at(node))?;
         let is_chosen = match nodes {
             [] => matches!(control, Control::Scheme(_)),
             nodes => nodes.iter().any(|reference| names(reference, name)),
@@ -334,5 +333,5 @@ impl Exchange {
 }
 
 fn name_of(names: &Names, node: NodeId) -> String {
-    names.get().and_then(|names| names.get(node.index())).cloned().unwrap_or_default()
+    names.get().and_then(|names| names.at(node)).cloned().unwrap_or_default()
 }
