@@ -26,6 +26,8 @@ pub struct Datagram {
     pub to: Ipv4Addr,
     /// Number of the packet, equal in its records.
     pub number: u16,
+    /// Number of the packet that it answers, from its comment.
+    pub answers: Option<u16>,
     /// Whether this is the record of a link that dropped it.
     pub is_dropped: bool,
     pub payload: Vec<u8>,
@@ -49,6 +51,10 @@ fn datagram(packet: &EnhancedPacketBlock<'_>) -> Result<Datagram> {
         EnhancedPacketOption::Flags(flags) => Some(*flags),
         _ => None,
     });
+    let answers = packet.options.iter().find_map(|option| match option {
+        EnhancedPacketOption::Comment(comment) => answered(comment),
+        _ => None,
+    });
     let address = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.data.get(at..at + 4)?).ok()?));
     let (Some(from), Some(to), Some(payload), Some(number)) =
         (address(12), address(16), packet.data.get(IPV4_HEADER_BYTES + UDP_HEADER_BYTES..), packet.data.get(4..6))
@@ -60,9 +66,17 @@ fn datagram(packet: &EnhancedPacketBlock<'_>) -> Result<Datagram> {
         from,
         to,
         number: u16::from_be_bytes([number[0], number[1]]),
+        answers,
         is_dropped: flags.is_none_or(|flags| flags & DIRECTION != OUT),
         payload: payload.to_vec(),
     })
+}
+
+/// Returns the number in `packet 70000: answers packet 69999, …`, as far as headers have it.
+fn answered(comment: &str) -> Option<u16> {
+    let (_, rest) = comment.split_once(": answers packet ")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    u16::try_from(digits.parse::<u64>().ok()? & u64::from(u16::MAX)).ok()
 }
 
 #[cfg(test)]
@@ -88,7 +102,14 @@ mod tests {
                 payload: &[0x40, 1, 0x12, 0x34],
             };
             let at = Duration::from_millis(u64::from(interface) + 5);
-            let packet = Packet { interface, at, direction, comment: Some("a comment"), lost: 0, datagram };
+            let packet = Packet {
+                interface,
+                at,
+                direction,
+                comment: Some("packet 7: answers packet 65539, client exchange 1"),
+                lost: 0,
+                datagram,
+            };
             capture.record(&packet).expect("it can be written");
         }
         capture.finish().expect("it can be written");
@@ -97,6 +118,7 @@ mod tests {
             from: Ipv4Addr::new(10, 0, 0, 1),
             to: Ipv4Addr::new(10, 0, 0, 2),
             number: 7,
+            answers: Some(3),
             is_dropped: false,
             payload: vec![0x40, 1, 0x12, 0x34],
         };

@@ -41,6 +41,7 @@ pub fn exchanges(datagrams: &[Datagram]) -> Vec<Exchange> {
     let dropped: HashSet<_> = datagrams.iter().filter(|of| of.is_dropped).map(|of| (of.number, of.from)).collect();
     let mut exchanges: Vec<Exchange> = Vec::new();
     let mut latest: HashMap<(Ipv4Addr, u16), usize> = HashMap::new();
+    let mut by_number: HashMap<u16, usize> = HashMap::new();
     for datagram in datagrams.iter().filter(|of| !of.is_dropped) {
         let Ok(message) = Message::decode(&datagram.payload) else { continue };
         let (id, token) = (message.id().0, message.token().as_slice().to_vec());
@@ -48,7 +49,9 @@ pub fn exchanges(datagrams: &[Datagram]) -> Vec<Exchange> {
             Type::Confirmable if message.code().is_request() => {
                 let at = datagram.at_ns as f64 / 1e9;
                 let known = latest.get(&(datagram.from, id)).copied();
-                match known.filter(|&known| exchanges[known].token == token) {
+                let known = known.filter(|&known| exchanges[known].token == token);
+                by_number.insert(datagram.number, known.unwrap_or(exchanges.len()));
+                match known {
                     Some(known) => exchanges[known].transmissions.push(at),
                     None => {
                         latest.insert((datagram.from, id), exchanges.len());
@@ -58,7 +61,9 @@ pub fn exchanges(datagrams: &[Datagram]) -> Vec<Exchange> {
                 }
             }
             Type::Acknowledgement => {
-                if let Some(&known) = latest.get(&(datagram.to, id)) {
+                // Behind a NAT, the client has another address.
+                let answered = datagram.answers.and_then(|number| by_number.get(&number));
+                if let Some(&known) = answered.or_else(|| latest.get(&(datagram.to, id))) {
                     exchanges[known].replies.push(!dropped.contains(&(datagram.number, datagram.from)));
                 }
             }
@@ -105,7 +110,7 @@ mod tests {
     fn datagram(number: u16, at_s: f64, from: Ipv4Addr, header: [u8; 5]) -> Datagram {
         let to = if from == CLIENT { SERVER } else { CLIENT };
         let at_ns = Duration::from_secs_f64(at_s).as_nanos();
-        Datagram { at_ns, from, to, number, is_dropped: false, payload: header.to_vec() }
+        Datagram { at_ns, from, to, number, answers: None, is_dropped: false, payload: header.to_vec() }
     }
 
     fn get(number: u16, at_s: f64, id: u8, token: u8) -> Datagram {
@@ -131,6 +136,16 @@ mod tests {
         assert_eq!(exchanges[0].replies, [false, true, true]);
         assert_eq!(exchanges[0].unnecessary(), 1);
         assert_eq!(exchanges[0].timeouts().collect::<Vec<_>>(), [2.5, 5.0, 10.0]);
+    }
+
+    #[test]
+    fn replies_to_the_address_of_a_nat_belong_to_the_request_that_they_answer() {
+        let nat = Ipv4Addr::new(10, 0, 0, 5);
+        let reply = |number, at_s, answers| Datagram { to: nat, answers: Some(answers), ..content(number, at_s, 1, 5) };
+        let mut datagrams = vec![get(7, 0.0, 1, 5)];
+        datagrams.extend(lost(reply(8, 0.1, 7)));
+        datagrams.extend([get(9, 2.0, 1, 5), reply(10, 2.1, 9)]);
+        assert_eq!(exchanges(&datagrams)[0].replies, [false, true]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub enum Network {
     Anrw18Fifth,
     Gprs,
     LossyLan,
+    Nat,
     Outage,
     /// Loses everything: for timeouts and MAX_RETRANSMIT.
     Silent,
@@ -21,6 +22,7 @@ impl Network {
             Self::Anrw18Fifth => "anrw18-fifth",
             Self::Gprs => "gprs",
             Self::LossyLan => "lossy-lan",
+            Self::Nat => "nat",
             Self::Outage => "outage",
             Self::Silent => "silent",
         }
@@ -32,6 +34,7 @@ impl Network {
             Self::Anrw18Fifth => "20 clients, 60 kbit/s up, 6 kbit/s down",
             Self::Gprs => "20 clients share a GPRS modem that stalls",
             Self::LossyLan => "10 clients on a LAN that loses 10 % in each direction",
+            Self::Nat => "10 clients behind a NAT that restarts three times",
             Self::Outage => "10 clients behind an LTE link that fails for 10 s",
             Self::Silent => "10 clients on a link that loses everything",
         }
@@ -45,7 +48,7 @@ impl Network {
     pub fn clients(self) -> usize {
         match self {
             Self::Anrw18 | Self::Anrw18Fifth | Self::Gprs => 20,
-            Self::LossyLan | Self::Outage | Self::Silent => 10,
+            Self::LossyLan | Self::Nat | Self::Outage | Self::Silent => 10,
         }
     }
 
@@ -53,7 +56,7 @@ impl Network {
     pub fn exchanges(self) -> usize {
         match self {
             Self::Anrw18 | Self::Anrw18Fifth | Self::Gprs => 10,
-            Self::LossyLan | Self::Outage => 20,
+            Self::LossyLan | Self::Nat | Self::Outage => 20,
             Self::Silent => 1,
         }
     }
@@ -65,7 +68,7 @@ impl Network {
 
     /// Whether a simulation of the file has the workload of the programs.
     pub fn is_simulated(self) -> bool {
-        !matches!(self, Self::Outage | Self::Silent)
+        !matches!(self, Self::Nat | Self::Outage | Self::Silent)
     }
 }
 
