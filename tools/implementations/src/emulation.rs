@@ -8,9 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use tool_support::capture::{self, Datagram};
+use tool_support::emulate::quoted;
 use tool_support::peers;
 
-use crate::capture::{self, Datagram};
 use crate::network::Network;
 use crate::stack::Stack;
 
@@ -111,11 +112,6 @@ impl Emulator {
     }
 }
 
-/// Quotes an argument for a shell, with doubled braces for `conche emulate`.
-fn quoted(argument: &str) -> String {
-    format!("'{}'", argument.replace('\'', r"'\''").replace('{', "{{").replace('}', "}}"))
-}
-
 fn read(directory: &Path, network: Network) -> Result<Emulated> {
     let text = |name: &str| {
         let path = directory.join(name);
@@ -158,11 +154,5 @@ mod tests {
         let line = |start, end, answered| Line { start, end, answered };
         let expected = [vec![line(1.0, 94.0, false)], vec![line(1.5, 2.5, true)], vec![]];
         assert_eq!(lines(output, 3), expected);
-    }
-
-    #[test]
-    fn a_shell_and_the_emulator_leave_an_argument_as_it_is() {
-        assert_eq!(quoted("/a b/*"), "'/a b/*'");
-        assert_eq!(quoted("it's {x}"), r"'it'\''s {{x}}'");
     }
 }

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use conche_proto::codec::{Message, Type};
-
-use crate::capture::Datagram;
+use tool_support::capture::Datagram;
 
 /// EXCHANGE_LIFETIME (RFC 7252 §4.8.2), within which no message ID may be used twice.
 const LIFETIME_S: f64 = 247.0;

@@ -1,6 +1,5 @@
 //! `cargo xtask implementations`: conche and other implementations over emulated networks.
 
-mod capture;
 mod emulation;
 mod exchange;
 mod measured;

@@ -6,9 +6,8 @@ use std::process::{self, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use tool_support::peers;
+use tool_support::{capture, peers};
 
-use crate::capture;
 use crate::exchange::{self, Exchange};
 use crate::network::Network;
 

@@ -138,10 +138,13 @@ def site():
 
 
 async def main():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mode, directory = sys.argv[1:] or ("plain", None)
+    host, port, *protection = sys.argv[1:]
+    port, family = int(port), socket.AF_INET6 if ":" in host else socket.AF_INET
+    if port == 0:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((host, 0))
+            port = probe.getsockname()[1]
+    mode, directory = protection or ("plain", None)
     served, clients = site(), CredentialsMap()
     if mode != "plain":
         clients.load_from_dict({":client": credentials.item(mode, directory, "server")})
@@ -152,11 +155,11 @@ async def main():
         served = OscoreSiteWrapper(served, clients)
     transports = ["tinydtls_server" if mode == "psk" else "udp6"]
     # For DTLS, aiocoap adds one to the port.
-    bind = ("127.0.0.1", port - 1 if mode == "psk" else port)
+    bind = (host, port - 1 if mode == "psk" else port)
     await aiocoap.Context.create_server_context(
         served, bind=bind, transports=transports, server_credentials=clients
     )
-    print(f"listening 127.0.0.1:{port}", flush=True)
+    print(f"listening [{host}]:{port}" if family == socket.AF_INET6 else f"listening {host}:{port}", flush=True)
     await asyncio.get_running_loop().create_future()
 
 

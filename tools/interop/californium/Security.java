@@ -31,19 +31,22 @@ import org.eclipse.californium.scandium.dtls.x509.SingleCertificateProvider;
 import org.eclipse.californium.scandium.dtls.x509.StaticNewAdvancedCertificateVerifier;
 
 final class Security {
-    static final InetSocketAddress ANY_PORT = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
-
     final String mode;
     /** Directory of the credentials. */
     final Path directory;
     final boolean asks;
+    /** Any, of a client. */
+    final InetSocketAddress local;
     final HashMapCtxDB contexts = new HashMapCtxDB();
     OSCoreCtx context;
 
-    Security(String[] arguments, boolean asks) {
-        mode = arguments.length == 2 ? arguments[0] : "plain";
-        directory = arguments.length == 2 ? Path.of(arguments[1]) : null;
+    /** Of a client from [MODE CREDENTIALS], of a server from ADDRESS PORT [MODE CREDENTIALS]. */
+    Security(String[] arguments, boolean asks) throws Exception {
+        int at = asks ? 0 : 2;
+        mode = arguments.length > at ? arguments[at] : "plain";
+        directory = arguments.length > at ? Path.of(arguments[at + 1]) : null;
         this.asks = asks;
+        local = asks ? new InetSocketAddress(0) : new InetSocketAddress(InetAddress.getByName(arguments[0]), Integer.parseInt(arguments[1]));
     }
 
     static Configuration configuration() {
@@ -52,15 +55,15 @@ final class Security {
         return Configuration.createStandardWithoutFile();
     }
 
-    /** An endpoint on any port of the loopback. */
+    /** An endpoint at the local address. */
     CoapEndpoint endpoint(Configuration configuration) throws Exception {
         CoapEndpoint.Builder builder = new CoapEndpoint.Builder().setConfiguration(configuration);
         switch (mode) {
-            case "plain" -> builder.setInetSocketAddress(ANY_PORT);
+            case "plain" -> builder.setInetSocketAddress(local);
             case "oscore" -> {
                 context = context(directory.resolve(asks ? "oscore-client" : "oscore-server"), asks);
                 contexts.addContext(context);
-                builder.setInetSocketAddress(ANY_PORT);
+                builder.setInetSocketAddress(local);
                 builder.setCoapStackFactory(new OSCoreCoapStackFactory()).setCustomCoapStackArgument(contexts);
             }
             default -> builder.setConnector(new DTLSConnector(dtls(configuration)));
@@ -98,7 +101,7 @@ final class Security {
     }
 
     private DtlsConnectorConfig dtls(Configuration configuration) throws Exception {
-        DtlsConnectorConfig.Builder builder = DtlsConnectorConfig.builder(configuration).setAddress(ANY_PORT);
+        DtlsConnectorConfig.Builder builder = DtlsConnectorConfig.builder(configuration).setAddress(local);
         builder.set(DtlsConfig.DTLS_ROLE, asks ? DtlsRole.CLIENT_ONLY : DtlsRole.SERVER_ONLY);
         if (mode.equals("psk")) {
             String[] psk = Files.readString(directory.resolve("psk")).strip().split(":", 2);

@@ -2,6 +2,8 @@
 
 import static org.eclipse.californium.core.coap.CoAP.ResponseCode.*;
 
+import java.net.Inet6Address;
+import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -205,6 +207,8 @@ public final class Server {
                     return state;
                 }));
         server.start();
-        System.out.println("listening 127.0.0.1:" + endpoint.getAddress().getPort());
+        InetSocketAddress address = endpoint.getAddress();
+        String host = address.getAddress() instanceof Inet6Address ? "[" + arguments[0] + "]" : arguments[0];
+        System.out.println("listening " + host + ":" + address.getPort());
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <coap3/coap.h>
+#include "address.h"
 #include "credentials.h"
 
 static const char *mode = "plain";
@@ -75,19 +76,18 @@ static coap_session_t *open_session(coap_context_t *context, const coap_address_
   return coap_new_client_session(context, NULL, address, COAP_PROTO_UDP);
 }
 
-/* Returns the session with the URI's host and port; opens it if there is none. */
+/* Returns the session with the URI's address and port; opens it if there is none. */
 static void connect_to(coap_context_t *context, const coap_uri_t *uri) {
   static uint16_t port;
+  char host[64];
   if (session && port == uri->port)
     return;
   if (session)
     coap_session_release(session);
   coap_address_t address;
   coap_address_init(&address);
-  address.addr.sin.sin_family = AF_INET;
-  address.addr.sin.sin_port = htons(uri->port);
-  address.addr.sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.size = sizeof(address.addr.sin);
+  snprintf(host, sizeof(host), "%.*s", (int)uri->host.length, (const char *)uri->host.s);
+  set_host(&address, host, uri->port);
   port = uri->port;
   session = open_session(context, &address);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <coap3/coap.h>
+#include "address.h"
 #include "credentials.h"
 
 #define LARGE 2000
@@ -279,19 +280,25 @@ int main(int count, char **arguments) {
   set_text(&large_text, (const uint8_t *)text, LARGE);
   coap_startup();
   coap_set_log_level(LOG_EMERG);
-  coap_address_init(&address);
-  address.addr.sin.sin_family = AF_INET;
-  address.addr.sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (count < 3 || !set_host(&address, arguments[1], (uint16_t)atoi(arguments[2]))) {
+    fprintf(stderr, "usage: server ADDRESS PORT [MODE CREDENTIALS]\n");
+    return 2;
+  }
   coap_context_t *context = coap_new_context(NULL);
   coap_context_set_block_mode(context, COAP_BLOCK_USE_LIBCOAP | COAP_BLOCK_SINGLE_BODY);
-  coap_proto_t protocol = count == 3 ? secure(context, arguments[1], arguments[2]) : COAP_PROTO_UDP;
+  coap_proto_t protocol = count == 5 ? secure(context, arguments[3], arguments[4]) : COAP_PROTO_UDP;
   coap_endpoint_t *endpoint = NULL;
-  for (unsigned port = 20000 + (unsigned)getpid() % 20000; !endpoint; port++) {
-    address.addr.sin.sin_port = htons((uint16_t)port);
+  unsigned wanted = coap_address_get_port(&address), port = wanted ? wanted : 20000 + (unsigned)getpid() % 20000;
+  for (;; port++) {
+    coap_address_set_port(&address, (uint16_t)port);
     endpoint = coap_new_endpoint(context, &address, protocol);
     if (endpoint)
-      printf("listening 127.0.0.1:%u\n", port);
+      break;
+    if (wanted)
+      return 1;
   }
+  int is_ipv6 = address.addr.sa.sa_family == AF_INET6;
+  printf("listening %s%s%s:%u\n", is_ipv6 ? "[" : "", arguments[1], is_ipv6 ? "]" : "", port);
   fflush(stdout);
 
   coap_register_handler(add_with_put(context, "test", "hello"), COAP_REQUEST_POST, create);

@@ -6,9 +6,16 @@ const dgram = require('dgram')
 const readline = require('readline')
 
 // An agent with its own socket stays open between requests.
-const socket = dgram.createSocket('udp4')
-socket.bind(0, '127.0.0.1')
-const agent = new coap.Agent({ socket })
+const agents = {}
+
+function agentFor (type) {
+  if (!agents[type]) {
+    const socket = dgram.createSocket(type)
+    socket.bind(0)
+    agents[type] = new coap.Agent({ socket, type })
+  }
+  return agents[type]
+}
 
 // URI, token and stream of the latest observation.
 let observed
@@ -23,14 +30,15 @@ function report (what, code, payload) {
 
 function request (reliability, method, uri, words) {
   const target = new URL(uri)
+  const hostname = target.hostname.replace(/^\[|\]$/g, '')
   const parameters = {
-    hostname: target.hostname,
+    hostname,
     port: Number(target.port),
     pathname: decodeURIComponent(target.pathname),
     query: decodeURIComponent(target.search.slice(1)),
     method,
     confirmable: reliability === 'CON',
-    agent
+    agent: agentFor(hostname.includes(':') ? 'udp6' : 'udp4')
   }
   const options = []
   let payload

@@ -217,7 +217,9 @@ const resources = {
   'obs-large': new Document(LARGE, (count) => Buffer.concat([Buffer.from([97 + count % 26]), LARGE.subarray(1)]))
 }
 
-const server = coap.createServer({ type: 'udp4' }, (request, response) => {
+const [host, port] = process.argv.slice(2)
+const isIPv6 = host.includes(':')
+const server = coap.createServer({ type: isIPv6 ? 'udp6' : 'udp4' }, (request, response) => {
   if (request.code === '0.00') {
     // node-coap passes pings to the application.
     return response.reset()
@@ -225,4 +227,6 @@ const server = coap.createServer({ type: 'udp4' }, (request, response) => {
   const resource = resources[request.url.split('?')[0].slice(1)]
   return resource ? resource.handle(request, response) : respond(response, '4.04')
 })
-server.listen(0, '127.0.0.1', () => console.log(`listening 127.0.0.1:${server._sock.address().port}`))
+server.listen(Number(port), host, () => {
+  console.log(`listening ${isIPv6 ? `[${host}]` : host}:${server._sock.address().port}`)
+})

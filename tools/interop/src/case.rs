@@ -20,6 +20,9 @@ pub struct Case {
     /// ID in the test descriptions, as in `CORE_01`.
     pub id: String,
     pub title: String,
+    /// Empty for all modes of the file's table.
+    #[serde(default)]
+    pub modes: Vec<Mode>,
     /// Requests that prepare the server's state, whatever their responses.
     #[serde(default)]
     pub before: Vec<String>,
@@ -74,6 +77,10 @@ pub fn read(project: &Project) -> Result<Vec<Case>> {
 
 pub fn secured(project: &Project) -> Result<Vec<Case>> {
     read_file(project, "secured")
+}
+
+pub fn emulated(project: &Project) -> Result<Vec<Case>> {
+    read_file(project, "emulated")
 }
 
 fn read_file(project: &Project, name: &str) -> Result<Vec<Case>> {

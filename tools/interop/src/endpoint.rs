@@ -1,12 +1,12 @@
 //! Clients and servers of conche and its peers, as processes.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{ChildStdin, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::process::Stdio;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -56,6 +56,9 @@ pub enum Role {
     Server,
 }
 
+/// Any port of the loopback.
+const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 #[derive(Clone, Copy)]
 pub struct Protection<'a> {
     pub mode: Mode,
@@ -78,7 +81,7 @@ pub struct Server {
 impl Server {
     /// Waits until it listens.
     pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
-        let mut command = setup.program(peer, Role::Server, protection);
+        let mut command = setup.program(peer, Role::Server, protection, ANY);
         let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process(process.with_context(|| format!("cannot start the server of {}", peer.name()))?);
         let lines = lines(process.0.stdout.take().context("it is piped")?);
@@ -92,7 +95,8 @@ impl Server {
 }
 
 pub struct Client {
-    input: ChildStdin,
+    /// Lines for its standard input.
+    input: Sender<String>,
     scheme: &'static str,
     outputs: Receiver<ClientOutput>,
     process: Process,
@@ -100,14 +104,45 @@ pub struct Client {
 
 impl Client {
     pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
-        let (sender, outputs) = mpsc::channel();
-        let mut command = setup.program(peer, Role::Client, protection);
+        let mut command = setup.program(peer, Role::Client, protection, ANY);
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process(process.with_context(|| format!("cannot start the client of {}", peer.name()))?);
         let input = process.0.stdin.take().context("it is piped")?;
-        let lines = lines(process.0.stdout.take().context("it is piped")?);
-        thread::spawn(move || lines.iter().map(|line| parse_output(&line)).try_for_each(|output| sender.send(output)));
-        Ok(Self { input, scheme: protection.mode.scheme(), outputs, process })
+        let output = process.0.stdout.take().context("it is piped")?;
+        Ok(Self::of(process, protection.mode.scheme(), move || Ok(input), move || Ok(output)))
+    }
+
+    /// Returns the client of a process, with the ends of its standard input and output, which may take
+    /// time to open.
+    pub fn of<I: Write, O: Read>(
+        process: Process,
+        scheme: &'static str,
+        input: impl FnOnce() -> io::Result<I> + Send + 'static,
+        output: impl FnOnce() -> io::Result<O> + Send + 'static,
+    ) -> Self {
+        let (to_program, lines) = mpsc::channel::<String>();
+        thread::spawn(move || {
+            let mut input = input()?;
+            lines.iter().try_for_each(|line| writeln!(input, "{line}").and_then(|()| input.flush()))
+        });
+        let (sender, outputs) = mpsc::channel();
+        thread::spawn(move || {
+            // Reads to the end even without a receiver, so that the writer is never blocked.
+            let lines = BufReader::new(output()?).lines().map_while(Result::ok);
+            lines.for_each(|line| drop(sender.send(parse_output(&line))));
+            io::Result::Ok(())
+        });
+        Self { input: to_program, scheme, outputs, process }
+    }
+
+    /// Closes its input, which ends it, and waits for the end of its process.
+    pub fn finish(self, patience: Duration) {
+        let Self { input, mut process, .. } = self;
+        drop(input);
+        let until = Instant::now() + patience;
+        while matches!(process.0.try_wait(), Ok(None)) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub fn act(&mut self, action: &Action, server: SocketAddr) -> Result<()> {
@@ -115,7 +150,7 @@ impl Client {
             return self.process.0.kill().context("the client cannot be switched off");
         }
         let Some(line) = line(action, self.scheme, server) else { return Ok(()) };
-        writeln!(self.input, "{line}").and_then(|()| self.input.flush()).context("the client has ended")
+        self.input.send(line).context("the client has ended")
     }
 
     pub fn next_output(&self, wait: Duration) -> Option<ClientOutput> {

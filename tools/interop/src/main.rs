@@ -3,6 +3,7 @@
 
 mod action;
 mod case;
+mod emulation;
 mod endpoint;
 mod ladder;
 mod mode;
@@ -16,6 +17,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Parser, ValueEnum};
@@ -26,9 +28,12 @@ use mode::Mode;
 use report::{Column, Outcome, Row, Table};
 use run::Pair;
 use setup::Setup;
-use tool_support::Project;
+use tool_support::block::INTEROPERATION;
+use tool_support::machine::Machine;
+use tool_support::{Command, Project};
 
 const DOCUMENT: &str = "docs/interop.md";
+const EMULATED_DOCUMENT: &str = "docs/implementations.md";
 
 const LANES: usize = 4;
 
@@ -67,6 +72,12 @@ struct Options {
     /// Run with conche in this role only.
     #[arg(long)]
     role: Option<Role>,
+    /// Run the cases over emulated networks instead, and write their table into docs/implementations.md.
+    #[arg(long, conflicts_with = "check")]
+    emulated: bool,
+    /// Emulations at a time.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: u16,
     /// Run a client and a server of these peers against each other, to locate a defect; without
     /// protection unless a mode is given.
     #[arg(long, value_names = ["CLIENT", "SERVER"], num_args = 2, conflicts_with_all = ["peer", "role"])]
@@ -81,6 +92,7 @@ impl Options {
     fn rows<'a>(&self, modes: &[Mode], cases: &'a [Case]) -> Vec<Row<'a>> {
         let modes = modes.iter().filter(|mode| self.mode.is_none_or(|only| only == **mode));
         let rows = modes.flat_map(|&mode| cases.iter().map(move |case| Row { mode, case }));
+        let rows = rows.filter(|row| row.case.modes.is_empty() || row.case.modes.contains(&row.mode));
         rows.filter(|row| self.case.as_ref().is_none_or(|beginning| row.case.id.starts_with(beginning))).collect()
     }
 
@@ -91,7 +103,7 @@ impl Options {
 
 fn prepare(project: &Project) -> Result<()> {
     let peers: Vec<_> = Peer::value_variants().iter().copied().filter(|peer| *peer != Peer::Conche).collect();
-    Setup::prepare(project, &peers).map(drop)
+    Setup::prepare(project, &peers, 1).map(drop)
 }
 
 fn run(project: &Project, options: &Options) -> Result<()> {
@@ -99,11 +111,15 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         return prepare(project);
     }
     let (plain, secured) = (case::read(project)?, case::secured(project)?);
-    let exceptions = case::exceptions(project, &[&plain[..], &secured[..]].concat())?;
-    let rows = [options.rows(&[Mode::Plain], &plain), options.rows(&Mode::SECURED, &secured)];
+    let emulated = case::emulated(project)?;
+    let exceptions = case::exceptions(project, &[&plain[..], &secured[..], &emulated[..]].concat())?;
+    let rows = match options.emulated {
+        false => [options.rows(&[Mode::Plain], &plain), options.rows(&Mode::SECURED, &secured)],
+        true => [options.rows(&Mode::EMULATED, &emulated), Vec::new()],
+    };
     if let [client, server] = options.between[..] {
         let [plain, secured] = rows;
-        let rows = if options.mode.is_none() { plain } else { [plain, secured].concat() };
+        let rows = if options.mode.is_none() || options.emulated { plain } else { [plain, secured].concat() };
         return between(project, client, server, rows);
     }
 
@@ -112,8 +128,10 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         peer == Peer::Conche || modes.any(|row| options.peers(row.mode).contains(&peer))
     };
     let needed: Vec<_> = Peer::value_variants().iter().copied().filter(|peer| is_needed(*peer)).collect();
-    let setup = Setup::prepare(project, &needed)?;
-    let runs = rows.into_iter().zip([LANES, SECURED_LANES]).filter(|(rows, _)| !rows.is_empty());
+    let setup = Setup::prepare(project, &needed, options.jobs.into())?;
+    // The slots for emulations limit them.
+    let lanes = if options.emulated { rows[0].len() } else { LANES };
+    let runs = rows.into_iter().zip([lanes, SECURED_LANES]).filter(|(rows, _)| !rows.is_empty());
     let runner = |lanes| Runner { exceptions: &exceptions, setup: &setup, options, lanes };
     let tables = runs.map(|(rows, lanes)| runner(lanes).table(rows)).collect::<Result<Vec<_>>>()?;
 
@@ -122,7 +140,13 @@ fn run(project: &Project, options: &Options) -> Result<()> {
     } else {
         print!("{}", report::text(&tables));
     }
-    if !options.is_partial() {
+    if options.emulated && !options.is_partial() {
+        let page = project.read(EMULATED_DOCUMENT)?;
+        let page = INTEROPERATION.replaced(&page, &report::emulated(&tables, &conditions(project, options)?));
+        let page = page.context(EMULATED_DOCUMENT)?;
+        fs::write(project.root.join(EMULATED_DOCUMENT), page)
+            .with_context(|| format!("cannot write {EMULATED_DOCUMENT}"))?;
+    } else if !options.is_partial() {
         let document = report::markdown(&tables);
         if !options.check {
             fs::write(project.root.join(DOCUMENT), &document).with_context(|| format!("cannot write {DOCUMENT}"))?;
@@ -136,6 +160,11 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         bail!("{failed} results are not as expected; they are told above");
     }
     Ok(())
+}
+
+fn conditions(project: &Project, options: &Options) -> Result<String> {
+    let date = Command::new("date", ["-u", "+%F"]).unshown().output(project)?.trim().to_owned();
+    Ok(format!("Run on {date} with {}, {} emulations at a time.", Machine::this()?, options.jobs))
 }
 
 #[derive(Clone, Copy)]
@@ -158,8 +187,8 @@ impl Runner<'_> {
             let column = |(peer, role)| {
                 let rows = &rows;
                 scope.spawn(move || {
-                    let outcomes = self.outcomes(rows, peer, role)?;
-                    Ok(Column { peer, role, outcomes })
+                    let (outcomes, spans) = self.outcomes(rows, peer, role)?.into_iter().unzip();
+                    Ok(Column { peer, role, outcomes, spans })
                 })
             };
             let running: Vec<_> = pairs.into_iter().map(column).collect();
@@ -170,7 +199,7 @@ impl Runner<'_> {
     }
 
     /// Concurrently, as cases mostly wait.
-    fn outcomes(&self, rows: &[Row<'_>], peer: Peer, role: Role) -> Result<Vec<Outcome>> {
+    fn outcomes(&self, rows: &[Row<'_>], peer: Peer, role: Role) -> Result<Vec<(Outcome, Option<Duration>)>> {
         let Self { exceptions, setup, options, lanes } = *self;
         let (client, server) = match role {
             Role::Client => (Peer::Conche, peer),
@@ -198,7 +227,7 @@ impl Runner<'_> {
                     let (id, mode) = (&case.id, mode.title());
                     eprintln!("{id}, {mode}, client {}, server {}: {why}", client.name(), server.name());
                 }
-                done.push((at, outcome));
+                done.push((at, (outcome, pair.take_span())));
             }
             done
         };
@@ -235,7 +264,7 @@ fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even
 
 /// A failure is theirs, or the case's.
 fn between(project: &Project, client: Peer, server: Peer, rows: Vec<Row<'_>>) -> Result<()> {
-    let setup = Setup::prepare(project, &[client, server])?;
+    let setup = Setup::prepare(project, &[client, server], 1)?;
     let mut pair = Pair::new(client, server, Mode::Plain, &setup);
     for Row { mode, case } in rows.into_iter().filter(|row| row.case.virtual_time.is_none()) {
         if pair.mode() != mode {

@@ -1,7 +1,8 @@
-//! [`Mode`]: the protection between client and server.
+//! [`Mode`]: the protection or the emulated network between client and server.
 
 use std::fmt::Write;
 use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -24,10 +25,43 @@ pub enum Mode {
     /// DTLS with certificates of both.
     Mutual,
     Oscore,
+    /// Without protection, over the links of ANRW'18.
+    Anrw18,
+    /// Without protection, over two hops of IEEE 802.15.4.
+    Radio,
+}
+
+/// An emulated network, and the places of the programs in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    /// File or name, as in `conche emulate`.
+    pub scenario: &'static str,
+    pub client: Place,
+    pub server: Place,
+}
+
+/// A node, and its number from 0 over all nodes of the scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub node: &'static str,
+    pub number: u8,
+}
+
+impl Place {
+    /// Its address in `conche emulate --gate namespaces`.
+    pub fn address(self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(self.number) + 1)
+    }
+
+    /// Its address in capture files.
+    pub fn in_captures(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, 0, self.number + 1)
+    }
 }
 
 impl Mode {
     pub const SECURED: [Self; 4] = [Self::Psk, Self::Certificate, Self::Mutual, Self::Oscore];
+    pub const EMULATED: [Self; 2] = [Self::Anrw18, Self::Radio];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -36,6 +70,8 @@ impl Mode {
             Self::Certificate => "certificate",
             Self::Mutual => "mutual",
             Self::Oscore => "oscore",
+            Self::Anrw18 => "anrw18",
+            Self::Radio => "radio",
         }
     }
 
@@ -46,12 +82,14 @@ impl Mode {
             Self::Certificate => "coaps, the server's certificate",
             Self::Mutual => "coaps, certificates of both ends",
             Self::Oscore => "OSCORE",
+            Self::Anrw18 => "60 kbit/s up, 30 kbit/s down",
+            Self::Radio => "IEEE 802.15.4",
         }
     }
 
     pub fn peers(self) -> &'static [Peer] {
         match self {
-            Self::Plain => {
+            Self::Plain | Self::Anrw18 | Self::Radio => {
                 &[Peer::Libcoap, Peer::Aiocoap, Peer::Californium, Peer::GoCoap, Peer::NodeCoap, Peer::Conche]
             }
             _ => &[
@@ -63,6 +101,26 @@ impl Mode {
                 Peer::Conche,
             ],
         }
+    }
+
+    pub fn is_secured(self) -> bool {
+        Self::SECURED.contains(&self)
+    }
+
+    pub fn network(self) -> Option<Network> {
+        Some(match self {
+            Self::Anrw18 => Network {
+                scenario: "tools/implementations/networks/anrw18.toml",
+                client: Place { node: "client[0]", number: 0 },
+                server: Place { node: "server", number: 22 },
+            },
+            Self::Radio => Network {
+                scenario: "line",
+                client: Place { node: "mote[1]", number: 2 },
+                server: Place { node: "border", number: 0 },
+            },
+            _ => return None,
+        })
     }
 
     fn has_sessions(self) -> bool {

@@ -1,6 +1,7 @@
 //! Results as a table on the terminal, as JSON, and as docs/interop.md.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
@@ -63,6 +64,8 @@ pub struct Column {
     /// conche's role.
     pub role: Role,
     pub outcomes: Vec<Outcome>,
+    /// Of cases over emulated networks: from the first datagram to the last.
+    pub spans: Vec<Option<Duration>>,
 }
 
 impl Column {
@@ -207,6 +210,28 @@ pub fn markdown(tables: &[Table<'_>]) -> String {
     out
 }
 
+/// Returns the text of the block in docs/implementations.md.
+pub fn emulated(tables: &[Table<'_>], conditions: &str) -> String {
+    let (mut out, mut notes) = (format!("{conditions}\n"), Vec::new());
+    for Table { rows, columns } in tables {
+        let titles: Vec<_> = columns.iter().map(Column::title).collect();
+        let rule = "---|".repeat(columns.len());
+        let _ = writeln!(out, "\n| network | what | {} |\n|---|---|{rule}", titles.join(" | "));
+        for (at, Row { mode, case }) in rows.iter().enumerate() {
+            let _ = write!(out, "| {} | {} |", mode.title(), case.title);
+            for column in columns {
+                let span = column.spans[at].map_or_else(String::new, |span| format!(", {:.0} s", span.as_secs_f64()));
+                let _ = write!(out, " {}{span} |", cell(&column.outcomes[at], &mut notes));
+            }
+            out.push('\n');
+        }
+    }
+    for (note, number) in notes.iter().zip(1..) {
+        let _ = writeln!(out, "{}{number}. {note}", if number == 1 { "\n" } else { "" });
+    }
+    out
+}
+
 fn cell<'a>(outcome: &'a Outcome, notes: &mut Vec<&'a str>) -> String {
     let (name, note) = (outcome.name(), outcome.note());
     // A failure's note differs between runs.
@@ -229,6 +254,7 @@ mod tests {
         let case = Case {
             id: "CORE_01".to_owned(),
             title: "GET".to_owned(),
+            modes: Vec::new(),
             before: Vec::new(),
             steps: Vec::new(),
             virtual_time: None,
@@ -240,6 +266,7 @@ mod tests {
                 peer,
                 role: Role::Client,
                 outcomes: vec![Outcome::Pass, Outcome::NotYet(note.to_owned())],
+                spans: vec![None, None],
             }],
         };
         let tables =

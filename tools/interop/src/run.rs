@@ -1,6 +1,7 @@
-//! Runs cases, each with a tap between one client and one server.
+//! Runs cases, each with a tap or an emulated network between one client and one server.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,16 +10,19 @@ use conche_proto::codec::Message;
 
 use crate::action::{self, Action};
 use crate::case::{Case, NOTHING, Step};
+use crate::emulation::{Emulation, Seen};
 use crate::endpoint::{Client, ClientOutput, Peer, Protection, Server};
 use crate::ladder::{self, Direction, Line};
-use crate::mode::Mode;
+use crate::mode::{Mode, Network};
 use crate::setup::Setup;
-use crate::tap::{Fates, Tap};
+use crate::tap::{Captured, Fates, Tap};
 
 /// Default maximum duration of a step: the longest wait for three transmissions.
 const STEP: Duration = Duration::from_secs(25);
 /// Maximum duration of a preparing request.
 const BEFORE: Duration = Duration::from_secs(10);
+/// Messages in the description of a failure over an emulated network.
+const LAST: usize = 30;
 
 /// Started on demand, and again after a failed case.
 pub struct Pair<'a> {
@@ -27,12 +31,37 @@ pub struct Pair<'a> {
     mode: Mode,
     credentials: Option<PathBuf>,
     setup: &'a Setup,
+    /// Of the latest case over an emulated network: from its first datagram to its last.
+    span: Option<Duration>,
+}
+
+/// Between client and server.
+enum Between<'a> {
+    Tap(&'a Tap),
+    /// An emulated network, with the server at this address. The datagrams are known at the end.
+    Network(SocketAddr),
+}
+
+impl Between<'_> {
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::Tap(tap) => tap.address(),
+            Self::Network(address) => *address,
+        }
+    }
+
+    fn captured(&self) -> Vec<Captured> {
+        match self {
+            Self::Tap(tap) => tap.captured(),
+            Self::Network(_) => Vec::new(),
+        }
+    }
 }
 
 impl<'a> Pair<'a> {
     /// A protected mode permits one such pair: it has the credentials for itself.
     pub fn new(client: Peer, server: Peer, mode: Mode, setup: &'a Setup) -> Self {
-        Self { client: (client, None), server: (server, None), mode, credentials: None, setup }
+        Self { client: (client, None), server: (server, None), mode, credentials: None, setup, span: None }
     }
 
     pub fn mode(&self) -> Mode {
@@ -43,8 +72,16 @@ impl<'a> Pair<'a> {
         self.client.0 == Peer::Conche && self.server.0 == Peer::Conche
     }
 
+    /// Takes the span of the latest case over an emulated network.
+    pub fn take_span(&mut self) -> Option<Duration> {
+        self.span.take()
+    }
+
     /// An error names the unmet expectation and lists the messages.
     pub fn run(&mut self, case: &Case) -> Result<()> {
+        if let Some(network) = self.mode.network() {
+            return self.run_over(network, case);
+        }
         let outcome = self.try_run(case);
         if outcome.is_err() {
             (self.client.1, self.server.1, self.credentials) = (None, None, None);
@@ -88,25 +125,59 @@ impl<'a> Pair<'a> {
             // Notifications of an earlier observation may still arrive.
             while !matches!(output_before(client, until)?, ClientOutput::Response(..)) {}
         }
-        let (mut kept, mut ladder) = (BTreeMap::new(), Vec::new());
-        for (step, number) in case.steps.iter().zip(1..) {
-            let outcome = execute_step(step, client, &tap, &mut kept);
-            outcome.map_err(|error| {
-                let transcript = mode.transcript(&tap.captured());
-                anyhow!("step {number} ({}): {error:#}; what came by:\n{transcript}", step.action)
-            })?;
-            ladder.extend(lines(&step.see)?);
-            ladder.extend(lines(&step.may)?);
-        }
-        let irregularity = match mode {
-            Mode::Plain => ladder::irregularity(&tap.everything(), &ladder),
-            secured => secured.exposed(&tap.everything()),
+        execute(case, client, &Between::Tap(&tap)).map_err(|error| {
+            let transcript = mode.transcript(&tap.captured());
+            anyhow!("{error:#}; what came by:\n{transcript}")
+        })?;
+        let irregularity = match mode.is_secured() {
+            false => ladder::irregularity(&tap.everything(), &ladder_of(case)?),
+            true => mode.exposed(&tap.everything()),
         };
         match irregularity {
             Some(irregularity) => bail!("{irregularity}"),
             None => Ok(()),
         }
     }
+}
+
+impl Pair<'_> {
+    /// In an emulation of its own.
+    fn run_over(&mut self, network: Network, case: &Case) -> Result<()> {
+        let (client, server, mode) = (self.client.0, self.server.0, self.mode);
+        let _slot = self.setup.slots.take();
+        let name = format!("{}-{}-{client:?}-{server:?}", case.id, mode.name()).to_lowercase();
+        let mut emulation = Emulation::start(client, server, mode, network, &name, self.setup)?;
+        let outcome = execute(case, &mut emulation.client, &Between::Network(Emulation::server(network)));
+        let seen = emulation.finish();
+        let Seen { captured, span } = match (outcome, seen) {
+            (Ok(()), seen) => seen?,
+            (Err(error), Ok(Seen { captured, .. })) => {
+                let last = &captured[captured.len().saturating_sub(LAST)..];
+                bail!("{error:#}; what came by last:\n{}", mode.transcript(last));
+            }
+            (Err(error), Err(_)) => return Err(error),
+        };
+        self.span = Some(span);
+        match ladder::irregularity(&captured, &ladder_of(case)?) {
+            Some(irregularity) => bail!("{irregularity}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn execute(case: &Case, client: &mut Client, between: &Between<'_>) -> Result<()> {
+    let mut kept = BTreeMap::new();
+    for (step, number) in case.steps.iter().zip(1..) {
+        let outcome = execute_step(step, client, between, &mut kept);
+        outcome.with_context(|| format!("step {number} ({})", step.action))?;
+    }
+    Ok(())
+}
+
+/// Returns the lines that any step expects or allows.
+fn ladder_of(case: &Case) -> Result<Vec<Line>> {
+    let of_steps = case.steps.iter().map(|step| lines(&[&step.see[..], &step.may[..]].concat()));
+    Ok(of_steps.collect::<Result<Vec<_>>>()?.concat())
 }
 
 fn lines(lines: &[String]) -> Result<Vec<Line>> {
@@ -126,20 +197,32 @@ fn output_before(client: &Client, until: Instant) -> Result<ClientOutput> {
     client.next_output(left).context("what prepares the case is not answered")
 }
 
-fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
+fn execute_step(
+    step: &Step,
+    client: &mut Client,
+    between: &Between<'_>,
+    kept: &mut BTreeMap<String, Vec<u8>>,
+) -> Result<()> {
     let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
     let action = Action::parse(&step.action, kept)?;
     // Discards output of the previous step.
     while client.next_output(Duration::ZERO).is_some() {}
-    tap.begin(fates(step, kept)?);
+    if let Between::Tap(tap) = between {
+        tap.begin(fates(step, kept)?);
+    }
     let until = Instant::now() + step.within.map_or(STEP, Duration::from_secs_f64);
-    client.act(&action, tap.address())?;
+    client.act(&action, between.address())?;
 
     let expects_nothing = step.told.as_deref() == Some(NOTHING);
     let answers = (matches!(action, Action::Request(_) | Action::Ping) || step.told.is_some()) && !expects_nothing;
     listen(step, answers, client, until)?;
-    if !tap.wait(until, |captured| ladder::missing(&see, captured).is_none()) {
-        let captured = tap.captured();
+    let is_seen = |captured: &[Captured]| ladder::missing(&see, captured).is_none();
+    let has_come = match between {
+        Between::Tap(tap) => tap.wait(until, is_seen),
+        Between::Network(_) => is_seen(&[]),
+    };
+    if !has_come {
+        let captured = between.captured();
         let line = ladder::missing(&see, &captured).map(Line::to_string).unwrap_or_default();
         bail!("not seen: {line}");
     }
@@ -153,7 +236,7 @@ fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap
     if let Some(output) = output {
         bail!("the client tells of {output:?}, though it must not tell of any response");
     }
-    let captured = tap.captured();
+    let captured = between.captured();
     for line in &unseen {
         if ladder::missing(std::slice::from_ref(line), &captured).is_none() {
             bail!("seen, though it must not be: {line}");

@@ -1,11 +1,13 @@
 //! Builds conche's command, and the test programs on peers' libraries, into `target/interop`.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process;
 
 use anyhow::{Context, Result};
 
+use crate::emulation::Slots;
 use crate::endpoint::{Peer, Protection, Role};
 use crate::mode::{self, Mode};
 use tool_support::Command;
@@ -22,14 +24,23 @@ pub struct Setup {
     ours: PathBuf,
     class_path: String,
     python: String,
+    /// For emulations.
+    pub slots: Slots,
 }
 
 impl Setup {
-    pub fn prepare(project: &Project, wanted: &[Peer]) -> Result<Self> {
+    pub fn prepare(project: &Project, wanted: &[Peer], emulations: usize) -> Result<Self> {
         let directory = project.target().join("interop");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
         let (sources, ours) = (project.root.join("tools/interop"), project.target().join("debug"));
-        let mut setup = Self { directory, sources, ours, class_path: String::new(), python: String::new() };
+        let mut setup = Self {
+            directory,
+            sources,
+            ours,
+            class_path: String::new(),
+            python: String::new(),
+            slots: Slots::new(emulations),
+        };
         let mut needs = Vec::new();
         for peer in wanted {
             match peer {
@@ -65,12 +76,27 @@ impl Setup {
         Ok(directory)
     }
 
-    /// Returns the command of an implementation's client or server.
-    pub fn program(&self, peer: Peer, part: Role, protection: Protection<'_>) -> process::Command {
+    /// Returns the `conche` command.
+    pub fn conche(&self) -> process::Command {
+        let mut command = process::Command::new(self.ours.join("conche"));
+        peers::without_settings(&mut command);
+        command
+    }
+
+    /// Returns an empty directory for an emulation.
+    pub fn emulation(&self, name: &str) -> Result<PathBuf> {
+        let directory = self.path("emulated").join(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        Ok(directory)
+    }
+
+    /// Returns the command of an implementation's client, or of its server at an address.
+    pub fn program(&self, peer: Peer, part: Role, protection: Protection<'_>, bind: SocketAddr) -> process::Command {
         let name = if part == Role::Client { "client" } else { "server" };
         let mut command = match (peer, part) {
             (Peer::Conche, Role::Client) => process::Command::new(self.ours.join("examples/interop_client")),
-            (Peer::Conche, Role::Server) => return self.our_server(protection),
+            (Peer::Conche, Role::Server) => return self.our_server(protection, bind),
             (Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls, _) => {
                 process::Command::new(self.path(&format!("libcoap-{}-{name}", tls_of(peer))))
             }
@@ -95,18 +121,20 @@ impl Setup {
                 command
             }
         };
-        if protection.mode != Mode::Plain {
+        if part == Role::Server {
+            command.arg(bind.ip().to_string()).arg(bind.port().to_string());
+        }
+        if protection.mode.is_secured() {
             command.arg(protection.mode.name()).arg(protection.credentials);
         }
         command
     }
 
-    fn our_server(&self, Protection { mode, credentials }: Protection<'_>) -> process::Command {
-        let mut command = process::Command::new(self.ours.join("conche"));
-        peers::without_settings(&mut command);
-        command.args(["serve", "--demo", "--bind", "127.0.0.1:0"]);
+    fn our_server(&self, Protection { mode, credentials }: Protection<'_>, bind: SocketAddr) -> process::Command {
+        let mut command = self.conche();
+        command.args(["serve", "--demo", "--bind", &bind.to_string()]);
         let files: &[(&str, &str)] = match mode {
-            Mode::Plain => &[],
+            Mode::Plain | Mode::Anrw18 | Mode::Radio => &[],
             Mode::Psk => &[("--psk-keys", "psk")],
             Mode::Certificate => &[("--cert", "server.pem"), ("--key", "server.key")],
             Mode::Mutual => &[("--cert", "server.pem"), ("--key", "server.key"), ("--client-ca", "ca.pem")],
@@ -131,11 +159,12 @@ impl Setup {
     }
 
     fn build_libcoap(&self, project: &Project, peer: Peer) -> Result<()> {
-        let (library, header) = (format!("-lcoap-3-{}", tls_of(peer)), self.source("libcoap/credentials.h"));
+        let library = format!("-lcoap-3-{}", tls_of(peer));
+        let headers = ["address", "credentials"].map(|name| self.source(&format!("libcoap/{name}.h")));
         ["client", "server"].iter().try_for_each(|part| {
             let source = self.source(&format!("libcoap/{part}.c"));
             let program = self.text(&format!("libcoap-{}-{part}", tls_of(peer)));
-            peers::compile_c(project, &[&source, &header], &program, &[&library])
+            peers::compile_c(project, &[&source, &headers[0], &headers[1]], &program, &[&library])
         })
     }
 

@@ -28,6 +28,10 @@ pub const IMPLEMENTATIONS: Block = Block([
     "<!-- end of implementations -->",
 ]);
 
+/// Interoperation over emulated networks.
+pub const INTEROPERATION: Block =
+    Block(["<!-- interoperation, written by `cargo xtask interop --emulated` -->\n", "<!-- end of interoperation -->"]);
+
 impl Block {
     /// Returns the text between the comments of a page.
     pub fn of<'a>(&self, page: &'a str) -> Result<&'a str> {

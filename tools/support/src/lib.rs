@@ -1,7 +1,9 @@
 //! The checkout and its commands, for `cargo xtask` and the tools.
 
 pub mod block;
+pub mod capture;
 mod command;
+pub mod emulate;
 pub mod machine;
 pub mod packages;
 pub mod peers;

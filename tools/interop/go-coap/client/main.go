@@ -25,7 +25,8 @@ import (
 	"github.com/plgd-dev/go-coap/v3/udp/client"
 )
 
-const timeout = 60 * time.Second
+// timeout is longer than a body of 64 KiB takes on the slowest network.
+const timeout = 10 * time.Minute
 
 var methods = map[string]codes.Code{
 	"GET": codes.GET, "POST": codes.POST, "PUT": codes.PUT, "DELETE": codes.DELETE,

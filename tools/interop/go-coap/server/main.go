@@ -342,26 +342,33 @@ func router() *mux.Router {
 	return r
 }
 
+// transferTimeout is longer than a body of 64 KiB takes on the slowest network.
+const transferTimeout = 10 * time.Minute
+
 // announce prints the address of the server.
 func announce(address net.Addr) {
 	fmt.Printf("listening %s\n", address)
 }
 
 func main() {
-	blocks := options.WithBlockwise(true, blockwise.SZX1024, 30*time.Second)
+	blocks := options.WithBlockwise(true, blockwise.SZX1024, transferTimeout)
 	if len(os.Args) < 3 {
-		listener, err := coapNet.NewListenUDP("udp4", "127.0.0.1:0")
+		log.Fatal("usage: server ADDRESS PORT [MODE CREDENTIALS]")
+	}
+	address := net.JoinHostPort(os.Args[1], os.Args[2])
+	if len(os.Args) < 5 {
+		listener, err := coapNet.NewListenUDP("udp", address)
 		if err != nil {
 			log.Fatal(err)
 		}
 		announce(listener.LocalAddr())
 		log.Fatal(udp.NewServer(options.WithMux(router()), blocks).Serve(listener))
 	}
-	protection, err := credentials.Server(os.Args[1], os.Args[2])
+	protection, err := credentials.Server(os.Args[3], os.Args[4])
 	if err != nil {
 		log.Fatal(err)
 	}
-	listener, err := coapNet.NewDTLSListener("udp4", "127.0.0.1:0", coapNet.NewDTLSServerOptions(protection...))
+	listener, err := coapNet.NewDTLSListener("udp", address, coapNet.NewDTLSServerOptions(protection...))
 	if err != nil {
 		log.Fatal(err)
 	}

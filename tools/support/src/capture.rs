@@ -1,4 +1,5 @@
-//! Reads the capture file of a run: datagrams at their senders, and those that a link dropped.
+//! Reads capture files of `conche emulate` and `conche run`: datagrams at their senders, and those
+//! that a link dropped.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -22,7 +23,9 @@ const UDP_HEADER_BYTES: usize = 8;
 pub struct Datagram {
     /// Time since the start of the run, in nanoseconds.
     pub at_ns: u128,
+    /// Sender.
     pub from: Ipv4Addr,
+    /// Receiver.
     pub to: Ipv4Addr,
     /// Number of the packet, equal in its records.
     pub number: u16,
@@ -30,9 +33,14 @@ pub struct Datagram {
     pub answers: Option<u16>,
     /// Whether this is the record of a link that dropped it.
     pub is_dropped: bool,
+    /// Of UDP.
     pub payload: Vec<u8>,
 }
 
+/// Reads a capture file.
+///
+/// # Errors
+/// If it cannot be read, or a packet is no UDP datagram over IPv4.
 pub fn read(path: &Path) -> Result<Vec<Datagram>> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let in_file = || format!("cannot read {}", path.display());
