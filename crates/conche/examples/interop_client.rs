@@ -7,6 +7,7 @@ use std::io::stdin;
 use std::path::Path;
 
 use conche::client::{Observation, RequestBuilder, Response};
+use conche::codec::BlockSize;
 use conche::oscore::Keys;
 use conche::security::{OwnCertificate, Roots, Secret};
 use conche::{Client, Code, OptionNumber, Token};
@@ -20,7 +21,7 @@ const BODY_LIMIT: usize = 1 << 20;
 async fn main() -> Result<()> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let client = match &arguments[..] {
-        [] => Client::builder().body_limit(BODY_LIMIT).build()?,
+        [] => Client::builder().body_limit(BODY_LIMIT).block_size(block_size()?).build()?,
         [mode, directory] => secured(mode, Path::new(directory))?,
         _ => return Err("either no argument was expected, or MODE and DIRECTORY".into()),
     };
@@ -45,6 +46,13 @@ async fn main() -> Result<()> {
             }
         }
     }
+}
+
+/// The value of `BLOCK_SIZE`, by default 1024.
+fn block_size() -> Result<BlockSize> {
+    let Ok(bytes) = std::env::var("BLOCK_SIZE") else { return Ok(BlockSize::default()) };
+    let bytes: usize = bytes.parse()?;
+    Ok(BlockSize::fitting(bytes).ok_or("a block has 16 bytes or more")?)
 }
 
 fn secured(mode: &str, directory: &Path) -> Result<Client> {

@@ -1,6 +1,7 @@
 """aiocoap client of `cargo xtask interop`; arguments, input and output: ../README.md."""
 
 import asyncio
+import os
 import sys
 
 import aiocoap
@@ -11,6 +12,9 @@ from aiocoap.numbers.optionnumbers import OptionNumber
 import credentials
 
 TRANSPORTS = {"plain": ["udp6"], "psk": ["tinydtls"], "oscore": ["oscore", "udp6"]}
+
+# The size exponent of BLOCK_SIZE, if there is one.
+BLOCK = int(os.environ["BLOCK_SIZE"]).bit_length() - 5 if "BLOCK_SIZE" in os.environ else None
 
 
 class Client:
@@ -46,6 +50,9 @@ class Client:
                 message.opt.add_option(option)
             elif name == "token":
                 self.token = bytes.fromhex(value)
+        if BLOCK:
+            message.opt.block1 = (0, False, BLOCK) if len(message.payload) > 16 << BLOCK else None
+            message.opt.block2 = (0, False, BLOCK) if method == "GET" else None
         return message
 
     async def request(self, message):

@@ -4,6 +4,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.Arrays;
 import java.util.HexFormat;
+import org.eclipse.californium.core.coap.BlockOption;
 import org.eclipse.californium.core.coap.CoAP;
 import org.eclipse.californium.core.coap.MessageObserverAdapter;
 import org.eclipse.californium.core.coap.Option;
@@ -17,6 +18,7 @@ import org.eclipse.californium.core.CoapClient;
 import org.eclipse.californium.elements.config.Configuration;
 
 public final class Client {
+    static final int BLOCK_SIZE = Integer.parseInt(System.getenv().getOrDefault("BLOCK_SIZE", "1024"));
     static CoapEndpoint endpoint;
     static Security security;
     /** The request whose resource is observed. */
@@ -59,6 +61,9 @@ public final class Client {
         var code = Arrays.stream(CoAP.Code.values()).filter(known -> known.name().equals(method.toUpperCase())).findFirst();
         Request request = new Request(code.orElseThrow(), reliability.equals("CON") ? CoAP.Type.CON : CoAP.Type.NON);
         request.setURI(uri);
+        if (BLOCK_SIZE < 1024 && request.getCode() == CoAP.Code.GET) {
+            request.getOptions().setBlock2(BlockOption.size2Szx(BLOCK_SIZE), false, 0);
+        }
         return request;
     }
 
@@ -115,8 +120,8 @@ public final class Client {
     public static void main(String[] arguments) throws Exception {
         Configuration configuration = Security.configuration();
         configuration.set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 65536);
-        configuration.set(CoapConfig.MAX_MESSAGE_SIZE, 1024);
-        configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);
+        configuration.set(CoapConfig.MAX_MESSAGE_SIZE, BLOCK_SIZE);
+        configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, BLOCK_SIZE);
         security = new Security(arguments, true);
         endpoint = security.endpoint(configuration);
         // Also called for the first response, which the request's own listener prints.

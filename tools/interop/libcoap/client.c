@@ -12,7 +12,7 @@ static const char *mode = "plain";
 static const char *credentials; /* directory */
 static coap_session_t *session;
 static coap_binary_t *observed; /* token of the observation */
-static int told;                /* whether the response to the open request was printed */
+static coap_binary_t *asked;    /* token of the open request, until its response was printed */
 static int rejecting;           /* whether to answer the next notification with a Reset */
 
 static size_t from_hex(const char *hex, uint8_t *bytes, size_t room) {
@@ -20,6 +20,18 @@ static size_t from_hex(const char *hex, uint8_t *bytes, size_t room) {
   for (unsigned byte; count < room && sscanf(hex + 2 * count, "%2x", &byte) == 1; count++)
     bytes[count] = (uint8_t)byte;
   return count;
+}
+
+static int is(const coap_bin_const_t *token, const coap_binary_t *known) {
+  return known && token->length == known->length && !memcmp(token->s, known->s, token->length);
+}
+
+/* Without bytes, removes it. */
+static void set(coap_binary_t **known, size_t length, const uint8_t *bytes) {
+  coap_delete_binary(*known);
+  *known = bytes ? coap_new_binary(length) : NULL;
+  if (bytes)
+    memcpy((*known)->s, bytes, length);
 }
 
 static void say(const char *what, coap_pdu_code_t code, const uint8_t *payload, size_t length) {
@@ -37,13 +49,14 @@ static coap_response_t on_response(coap_session_t *from, const coap_pdu_t *sent,
   size_t length = 0, offset, total;
   const uint8_t *payload = NULL;
   coap_get_data_large(received, &length, &payload, &offset, &total);
-  int notification = told && observed && token.length == observed->length && !memcmp(token.s, observed->s, token.length);
+  int notification = !is(&token, asked) && is(&token, observed);
   if (notification && rejecting) {
     rejecting = 0;
     return COAP_RESPONSE_FAIL;
   }
   say(notification ? "notified" : "response", coap_pdu_get_code(received), payload, length);
-  told = 1;
+  if (!notification)
+    set(&asked, 0, NULL);
   return COAP_RESPONSE_OK;
 }
 
@@ -133,18 +146,22 @@ static void request(coap_context_t *context, int confirmable, const char *method
       coap_insert_optlist(&options, coap_new_optlist((uint16_t)number, length, value));
     }
   }
+  const char *block = getenv("BLOCK_SIZE");
+  unsigned block_size = block ? (unsigned)atoi(block) : 0;
+  if (block_size && (code == COAP_REQUEST_CODE_GET || payload_length > block_size)) {
+    coap_option_num_t number = code == COAP_REQUEST_CODE_GET ? COAP_OPTION_BLOCK2 : COAP_OPTION_BLOCK1;
+    size_t length = coap_encode_var_safe(value, sizeof(value), (unsigned)coap_fls(block_size) - 5);
+    coap_insert_optlist(&options, coap_new_optlist(number, length, value));
+  }
   coap_pdu_t *pdu = coap_new_pdu(confirmable ? COAP_MESSAGE_CON : COAP_MESSAGE_NON, code, session);
   coap_add_token(pdu, token_length, token);
   coap_add_optlist_pdu(pdu, &options);
   coap_delete_optlist(options);
   if (payload_length)
     coap_add_data_large_request(session, pdu, payload_length, payload, NULL, NULL);
-  if (observes) {
-    coap_delete_binary(observed);
-    observed = coap_new_binary(token_length);
-    memcpy(observed->s, token, token_length);
-  }
-  told = 0;
+  if (observes)
+    set(&observed, token_length, token);
+  set(&asked, token_length, token);
   coap_send(session, pdu);
 }
 
@@ -176,7 +193,7 @@ int main(int count, char **arguments) {
       if (!strcmp(rest, "reset"))
         rejecting = 1;
       else if (observed) {
-        told = 0;
+        set(&asked, observed->length, observed->s);
         coap_cancel_observe(session, observed, COAP_MESSAGE_CON);
       }
     } else if (!strcmp(line, "ping")) {

@@ -5,6 +5,9 @@ const coap = require('coap')
 const dgram = require('dgram')
 const readline = require('readline')
 
+const BLOCK = Number(process.env.BLOCK_SIZE || 1024)
+const SIZE_EXPONENT = Math.log2(BLOCK) - 4
+
 // An agent with its own socket stays open between requests.
 const agents = {}
 
@@ -70,10 +73,12 @@ function request (reliability, method, uri, words) {
   for (const option of message._packet.options) {
     option.name = { 23: 'Block2', 27: 'Block1' }[option.name] || option.name
   }
-  const BLOCK = 1024
   if (payload && payload.length > BLOCK && !options.some(({ number }) => number === 27)) {
     // Without this option node-coap sends a body in one message.
-    message.setOption('Block1', Buffer.from([6]))
+    message.setOption('Block1', Buffer.from([SIZE_EXPONENT]))
+  }
+  if (process.env.BLOCK_SIZE && method === 'GET') {
+    message.setOption('Block2', Buffer.from([SIZE_EXPONENT]))
   }
   let first = true
   message.on('response', (response) => {

@@ -20,9 +20,6 @@ pub struct Case {
     /// ID in the test descriptions, as in `CORE_01`.
     pub id: String,
     pub title: String,
-    /// Empty for all modes of the file's table.
-    #[serde(default)]
-    pub modes: Vec<Mode>,
     /// Requests that prepare the server's state, whatever their responses.
     #[serde(default)]
     pub before: Vec<String>,

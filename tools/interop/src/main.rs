@@ -92,7 +92,6 @@ impl Options {
     fn rows<'a>(&self, modes: &[Mode], cases: &'a [Case]) -> Vec<Row<'a>> {
         let modes = modes.iter().filter(|mode| self.mode.is_none_or(|only| only == **mode));
         let rows = modes.flat_map(|&mode| cases.iter().map(move |case| Row { mode, case }));
-        let rows = rows.filter(|row| row.case.modes.is_empty() || row.case.modes.contains(&row.mode));
         rows.filter(|row| self.case.as_ref().is_none_or(|beginning| row.case.id.starts_with(beginning))).collect()
     }
 

@@ -27,7 +27,7 @@ pub enum Mode {
     Oscore,
     /// Without protection, over the links of ANRW'18.
     Anrw18,
-    /// Without protection, over two hops of IEEE 802.15.4.
+    /// Without protection, over a Thread mesh of IEEE 802.15.4.
     Radio,
 }
 
@@ -36,6 +36,8 @@ pub enum Mode {
 pub struct Network {
     /// File or name, as in `conche emulate`.
     pub scenario: &'static str,
+    /// Largest block of a client, in bytes.
+    pub block: u16,
     pub client: Place,
     pub server: Place,
 }
@@ -83,7 +85,7 @@ impl Mode {
             Self::Mutual => "coaps, certificates of both ends",
             Self::Oscore => "OSCORE",
             Self::Anrw18 => "60 kbit/s up, 30 kbit/s down",
-            Self::Radio => "IEEE 802.15.4",
+            Self::Radio => "Thread mesh, IEEE 802.15.4",
         }
     }
 
@@ -111,13 +113,16 @@ impl Mode {
         Some(match self {
             Self::Anrw18 => Network {
                 scenario: "tools/implementations/networks/anrw18.toml",
+                block: 1024,
                 client: Place { node: "client[0]", number: 0 },
                 server: Place { node: "server", number: 22 },
             },
             Self::Radio => Network {
-                scenario: "line",
-                client: Place { node: "mote[1]", number: 2 },
-                server: Place { node: "border", number: 0 },
+                scenario: "thread-reports",
+                // A message of one frame.
+                block: 64,
+                client: Place { node: "light[0]", number: 4 },
+                server: Place { node: "hub", number: 0 },
             },
             _ => return None,
         })

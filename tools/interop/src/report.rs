@@ -254,7 +254,6 @@ mod tests {
         let case = Case {
             id: "CORE_01".to_owned(),
             title: "GET".to_owned(),
-            modes: Vec::new(),
             before: Vec::new(),
             steps: Vec::new(),
             virtual_time: None,

@@ -117,12 +117,17 @@ impl Setup {
                 let mut command = process::Command::new("java");
                 let class = if part == Role::Client { "Client" } else { "Server" };
                 // The programs run for seconds only, too short for optimising compilers.
-                command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &self.class_path, class]);
+                command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+                // Processes of different namespaces have the same number, and so the same file of statistics.
+                command.args(["-XX:-UsePerfData", "-cp", &self.class_path, class]);
                 command
             }
         };
         if part == Role::Server {
             command.arg(bind.ip().to_string()).arg(bind.port().to_string());
+        }
+        if let (Some(network), Role::Client) = (protection.mode.network(), part) {
+            command.env("BLOCK_SIZE", network.block.to_string());
         }
         if protection.mode.is_secured() {
             command.arg(protection.mode.name()).arg(protection.credentials);

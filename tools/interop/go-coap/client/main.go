@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"math/bits"
 	"net/url"
 	"os"
 	"strconv"
@@ -36,6 +37,7 @@ var methods = map[string]codes.Code{
 var (
 	output      sync.Mutex
 	mode        = "plain"
+	blockSize   = blockwise.SZX1024
 	directory   string
 	connections = map[string]*client.Conn{}
 	// observed is the request of the latest observation, and its destination.
@@ -69,7 +71,7 @@ func connect(address string) (*client.Conn, error) {
 		return connection, nil
 	}
 	// The cases ask for Block1 and Block2, not for Q-Block.
-	blocks := options.WithBlockwise(true, blockwise.SZX1024, timeout)
+	blocks := options.WithBlockwise(true, blockSize, timeout)
 	// NSTART, ACK_TIMEOUT and MAX_RETRANSMIT of RFC 7252 section 4.8; go-coap's default is 3
 	// retransmissions.
 	transmission := options.WithTransmission(1, 2*time.Second, 4)
@@ -122,6 +124,9 @@ func build(words []string) (*client.Conn, *pool.Message, error) {
 			return nil, nil, err
 		}
 		request.AddQuery(query)
+	}
+	if request.Code() == codes.GET && blockSize != blockwise.SZX1024 {
+		request.SetOptionUint32(message.Block2, uint32(blockSize))
 	}
 	for _, word := range words[3:] {
 		if err := add(request, word); err != nil {
@@ -238,6 +243,9 @@ func handle(words []string) error {
 func main() {
 	if len(os.Args) > 2 {
 		mode, directory = os.Args[1], os.Args[2]
+	}
+	if size, err := strconv.Atoi(os.Getenv("BLOCK_SIZE")); err == nil {
+		blockSize = blockwise.SZX(bits.Len(uint(size)) - 5)
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
