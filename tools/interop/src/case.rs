@@ -76,6 +76,7 @@ pub fn secured(project: &Project) -> Result<Vec<Case>> {
     read_file(project, "secured")
 }
 
+/// Of these cases, the datagrams are known at the end only.
 pub fn emulated(project: &Project) -> Result<Vec<Case>> {
     read_file(project, "emulated")
 }
@@ -216,6 +217,7 @@ mod tests {
         let project = Project::find().expect("a checkout");
         let mut cases = read(&project).expect("they are well-formed");
         cases.extend(secured(&project).expect("they are well-formed"));
+        cases.extend(emulated(&project).expect("they are well-formed"));
         let exceptions = exceptions(&project, &cases).expect("they are about cases");
         for (at, case) in cases.iter().enumerate() {
             assert!(!cases[..at].iter().any(|other| other.id == case.id), "{} is there twice", case.id);
@@ -240,6 +242,19 @@ mod tests {
                 for line in last.see.iter().chain(&last.unseen).chain(&last.may) {
                     Line::parse(line).unwrap_or_else(|error| panic!("{}: {error:#}", case.id));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn an_emulated_case_expects_outputs_only() {
+        let project = Project::find().expect("a checkout");
+        for case in emulated(&project).expect("they are well-formed") {
+            assert!(case.before.is_empty() && case.virtual_time.is_none(), "{}", case.id);
+            for step in &case.steps {
+                let datagrams = [&step.see, &step.unseen, &step.lose];
+                assert!(datagrams.into_iter().all(Vec::is_empty) && step.add.is_empty(), "{}", case.id);
+                assert!(step.keep.is_empty() && (step.told.is_some() || step.notified > 0), "{}", case.id);
             }
         }
     }

@@ -27,6 +27,8 @@ pub enum Mode {
     Oscore,
     /// Without protection, over the links of ANRW'18.
     Anrw18,
+    /// Without protection, over a LAN that loses 10 % in each direction.
+    Lossy,
     /// Without protection, over a Thread mesh of IEEE 802.15.4.
     Radio,
 }
@@ -63,7 +65,7 @@ impl Place {
 
 impl Mode {
     pub const SECURED: [Self; 4] = [Self::Psk, Self::Certificate, Self::Mutual, Self::Oscore];
-    pub const EMULATED: [Self; 2] = [Self::Anrw18, Self::Radio];
+    pub const EMULATED: [Self; 3] = [Self::Anrw18, Self::Lossy, Self::Radio];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -73,6 +75,7 @@ impl Mode {
             Self::Mutual => "mutual",
             Self::Oscore => "oscore",
             Self::Anrw18 => "anrw18",
+            Self::Lossy => "lossy",
             Self::Radio => "radio",
         }
     }
@@ -85,13 +88,14 @@ impl Mode {
             Self::Mutual => "coaps, certificates of both ends",
             Self::Oscore => "OSCORE",
             Self::Anrw18 => "60 kbit/s up, 30 kbit/s down",
+            Self::Lossy => "LAN that loses 10 %",
             Self::Radio => "Thread mesh, IEEE 802.15.4",
         }
     }
 
     pub fn peers(self) -> &'static [Peer] {
         match self {
-            Self::Plain | Self::Anrw18 | Self::Radio => {
+            Self::Plain | Self::Anrw18 | Self::Lossy | Self::Radio => {
                 &[Peer::Libcoap, Peer::Aiocoap, Peer::Californium, Peer::GoCoap, Peer::NodeCoap, Peer::Conche]
             }
             _ => &[
@@ -117,9 +121,15 @@ impl Mode {
                 client: Place { node: "client[0]", number: 0 },
                 server: Place { node: "server", number: 22 },
             },
+            Self::Lossy => Network {
+                scenario: "tools/implementations/networks/lossy-lan.toml",
+                block: 1024,
+                client: Place { node: "client[0]", number: 0 },
+                server: Place { node: "server", number: 11 },
+            },
             Self::Radio => Network {
                 scenario: "thread-reports",
-                // A message of one frame.
+                // A message of two frames.
                 block: 64,
                 client: Place { node: "light[0]", number: 4 },
                 server: Place { node: "hub", number: 0 },

@@ -139,7 +139,7 @@ impl Setup {
         let mut command = self.conche();
         command.args(["serve", "--demo", "--bind", &bind.to_string()]);
         let files: &[(&str, &str)] = match mode {
-            Mode::Plain | Mode::Anrw18 | Mode::Radio => &[],
+            Mode::Plain | Mode::Anrw18 | Mode::Lossy | Mode::Radio => &[],
             Mode::Psk => &[("--psk-keys", "psk")],
             Mode::Certificate => &[("--cert", "server.pem"), ("--key", "server.key")],
             Mode::Mutual => &[("--cert", "server.pem"), ("--key", "server.key"), ("--client-ca", "ca.pem")],

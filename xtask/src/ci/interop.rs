@@ -1,4 +1,4 @@
-//! Runs the interoperability cases, and tests marked `#[ignore = "needs …"]` that require other
+//! Runs the interoperability cases, a part of them over emulated networks, and tests marked `#[ignore = "needs …"]` that require other
 //! programs.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,9 @@ pub fn run(project: &Project) -> Result<()> {
     // Makes tests fail that would otherwise skip themselves without their program.
     let tests = Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1");
     tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).env("CONCHE_LESHAN", &leshan).run(project)?;
-    Command::cargo("run --quiet --package interop -- --check").run(project)
+    Command::cargo("run --quiet --package interop -- --check").run(project)?;
+    // All cases over emulated networks take ten minutes.
+    Command::cargo("run --quiet --package interop -- --emulated --case EMULATED_GET --mode radio").run(project)
 }
 
 /// Returns the names of tests that need programs, by the arguments that select their target.
