@@ -87,7 +87,7 @@ impl Emulator {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
         let (program, control) = &plan.program;
         let (network, start) = (plan.network, since.as_secs_f64() + SETTLE_S);
-        let numbers = format!("{} {} {start:.3}", network.exchanges(), network.interval_s());
+        let numbers = format!("{} 0 {start:.3}", network.exchanges());
         let program: Vec<String> = program.iter().map(|part| quoted(part)).collect();
         let mut command = process::Command::new(&self.conche);
         command.args(["emulate", &network.file(), "--json", "--quiet", "--seed", &plan.seed.to_string()]);

@@ -96,7 +96,7 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         for network in networks.iter().copied().filter(|network| seed == 1 || *network != Network::Silent) {
             let plan =
                 |(stack, program): &(Stack, _)| Plan { stack: *stack, network, seed, program: Clone::clone(program) };
-            plans.extend(programs.iter().map(plan));
+            plans.extend(programs.iter().filter(|(stack, _)| network.suits(*stack)).map(plan));
         }
     }
     let emulator = Emulator {

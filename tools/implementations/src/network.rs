@@ -2,9 +2,14 @@
 
 use clap::ValueEnum;
 
+use crate::stack::Stack;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Network {
     Anrw18,
+    /// Many processes: for stacks with small ones.
+    #[value(name = "anrw18-100")]
+    Anrw18Hundred,
     Anrw18Fifth,
     Gprs,
     LossyLan,
@@ -19,6 +24,7 @@ impl Network {
     pub fn word(self) -> &'static str {
         match self {
             Self::Anrw18 => "anrw18",
+            Self::Anrw18Hundred => "anrw18-100",
             Self::Anrw18Fifth => "anrw18-fifth",
             Self::Gprs => "gprs",
             Self::LossyLan => "lossy-lan",
@@ -31,6 +37,7 @@ impl Network {
     pub fn title(self) -> &'static str {
         match self {
             Self::Anrw18 => "20 clients, 60 kbit/s up, 30 kbit/s down",
+            Self::Anrw18Hundred => "100 clients, 60 kbit/s up, 30 kbit/s down",
             Self::Anrw18Fifth => "20 clients, 60 kbit/s up, 6 kbit/s down",
             Self::Gprs => "20 clients share a GPRS modem that stalls",
             Self::LossyLan => "10 clients on a LAN that loses 10 % in each direction",
@@ -47,6 +54,7 @@ impl Network {
     /// Number of clients in the file.
     pub fn clients(self) -> usize {
         match self {
+            Self::Anrw18Hundred => 100,
             Self::Anrw18 | Self::Anrw18Fifth | Self::Gprs => 20,
             Self::LossyLan | Self::Nat | Self::Outage | Self::Silent => 10,
         }
@@ -55,20 +63,20 @@ impl Network {
     /// Number of exchanges of each client in the file.
     pub fn exchanges(self) -> usize {
         match self {
-            Self::Anrw18 | Self::Anrw18Fifth | Self::Gprs => 10,
+            Self::Anrw18 | Self::Anrw18Hundred | Self::Anrw18Fifth | Self::Gprs => 10,
             Self::LossyLan | Self::Nat | Self::Outage => 20,
             Self::Silent => 1,
         }
     }
 
-    /// Pause of a client after each exchange, in seconds, so that the outage is amid the exchanges.
-    pub fn interval_s(self) -> f64 {
-        if self == Self::Outage { 0.3 } else { 0.0 }
+    /// Whether a machine of two cores can run the clients of a stack.
+    pub fn suits(self, stack: Stack) -> bool {
+        self != Self::Anrw18Hundred || stack.is_small()
     }
 
     /// Whether a simulation of the file has the workload of the programs.
     pub fn is_simulated(self) -> bool {
-        !matches!(self, Self::Nat | Self::Outage | Self::Silent)
+        !matches!(self, Self::Nat | Self::Silent)
     }
 }
 

@@ -71,6 +71,11 @@ impl Stack {
         }
     }
 
+    /// Whether its client is a native program, which takes little memory and processor time to start.
+    pub fn is_small(self) -> bool {
+        matches!(self.implementation(), "conche" | "libcoap" | "go-coap" | "coap-rs")
+    }
+
     /// The implementation, with the directory of its program in `tools/bench-peers`.
     fn implementation(self) -> &'static str {
         match self {

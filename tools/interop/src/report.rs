@@ -142,6 +142,7 @@ the loopback, with conche in one role and another implementation in the other, a
 
 With conche in both roles, most cases also run in virtual time over links with no loss, 10 % and 30 %, twenty runs each
 (`crates/conche-proto/tests/endpoint/interop`). There a case must pass, or end with a reported failure.
+[Further cases](implementations.md#interoperation) run over emulated networks.
 
 Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0 (its OSCORE 3.13.0), go-coap 3.8.0 (on pion/dtls 3.1.15) and
 node-coap 1.5.0, through the programs in [interop](../tools/interop). \"Server libcoap\" means that conche is the client.
@@ -220,7 +221,10 @@ pub fn emulated(tables: &[Table<'_>], conditions: &str) -> String {
         for (at, Row { mode, case }) in rows.iter().enumerate() {
             let _ = write!(out, "| {} | {} |", mode.title(), case.title);
             for column in columns {
-                let span = column.spans[at].map_or_else(String::new, |span| format!(", {:.0} s", span.as_secs_f64()));
+                let span = column.spans[at].map_or_else(String::new, |span| {
+                    let digits = if span < Duration::from_secs(10) { 1 } else { 0 };
+                    format!(", {:.digits$} s", span.as_secs_f64())
+                });
                 let _ = write!(out, " {}{span} |", cell(&column.outcomes[at], &mut notes));
             }
             out.push('\n');
