@@ -71,7 +71,7 @@ impl Stack {
         }
     }
 
-    /// Whether its client is a native program, which takes little memory and processor time to start.
+    /// Whether its client is a native program: small, and quick to start.
     pub fn is_small(self) -> bool {
         matches!(self.implementation(), "conche" | "libcoap" | "go-coap" | "coap-rs")
     }

@@ -1,4 +1,5 @@
-//! [`Emulation`]: a client and a server as programs of `conche emulate`, each in a network namespace.
+//! [`Emulation`]: a client and a server as programs of `conche emulate`, each in a network
+//! namespace.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ use crate::tap::Captured;
 
 const PORT: u16 = 5683;
 
-/// Maximum time from the end of the client to that of the emulation.
+/// Maximum time between the end of the client and the end of the emulation.
 const END: Duration = Duration::from_secs(10);
 
 /// Limits concurrent emulations.
@@ -68,7 +69,7 @@ pub struct Seen {
 }
 
 impl Emulation {
-    /// `name` is that of its directory. The clients start once the server listens.
+    /// Starts the client once the server listens. `name` names the directory of the run.
     pub fn start(client: Peer, server: Peer, mode: Mode, network: Network, name: &str, setup: &Setup) -> Result<Self> {
         let directory = setup.emulation(name)?;
         let file = |name: &str| directory.join(name);
@@ -130,5 +131,29 @@ impl Emulation {
             bytes: datagram.payload.clone(),
         });
         Ok(Seen { captured: captured.collect(), span })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_more_than_the_slots_are_taken_at_a_time() {
+        let (slots, taken, most) = (Slots::new(2), AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _slot = slots.take();
+                    most.fetch_max(taken.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    thread::yield_now();
+                    taken.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        assert!((1..=2).contains(&most.into_inner()));
     }
 }

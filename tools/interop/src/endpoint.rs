@@ -112,8 +112,8 @@ impl Client {
         Ok(Self::of(process, protection.mode.scheme(), move || Ok(input), move || Ok(output)))
     }
 
-    /// Returns the client of a process, with the ends of its standard input and output, which may take
-    /// time to open.
+    /// Creates a client from its process, and from the pipes of its standard input and output, which
+    /// are opened in threads.
     pub fn of<I: Write, O: Read>(
         process: Process,
         scheme: &'static str,

@@ -72,11 +72,12 @@ struct Options {
     /// Run with conche in this role only.
     #[arg(long)]
     role: Option<Role>,
-    /// Run the cases over emulated networks instead, and write their table into docs/implementations.md.
+    /// Run the cases over emulated networks instead, and write their table into
+    /// docs/implementations.md.
     #[arg(long, conflicts_with = "check")]
     emulated: bool,
     /// Emulations at a time.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
     /// Run a client and a server of these peers against each other, to locate a defect; without
     /// protection unless a mode is given.

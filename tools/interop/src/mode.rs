@@ -225,6 +225,13 @@ mod tests {
     }
 
     #[test]
+    fn the_addresses_of_a_node_follow_from_its_number() {
+        let server = Place { node: "server", number: 22 };
+        assert_eq!(server.address().to_string(), "fd00::17");
+        assert_eq!(server.in_captures().to_string(), "10.0.0.23");
+    }
+
+    #[test]
     fn no_datagram_of_a_session_begins_as_a_message_of_coap_does() {
         // RFC 7983 §7: the version of CoAP is in the two highest bits.
         assert!((64..128).all(|byte| record(byte).is_none()));

@@ -118,7 +118,7 @@ impl Setup {
                 let class = if part == Role::Client { "Client" } else { "Server" };
                 // The programs run for seconds only, too short for optimising compilers.
                 command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
-                // Processes of different namespaces have the same number, and so the same file of statistics.
+                // A statistics file is named after the process ID, which namespaces have in common.
                 command.args(["-XX:-UsePerfData", "-cp", &self.class_path, class]);
                 command
             }

@@ -1,5 +1,5 @@
-//! Runs the interoperability cases, a part of them over emulated networks, and tests marked `#[ignore = "needs …"]` that require other
-//! programs.
+//! Runs the interoperability cases, some of them over emulated networks, and tests marked
+//! `#[ignore = "needs …"]` that require other programs.
 
 use std::collections::BTreeMap;
 
