@@ -117,6 +117,9 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         false => [options.rows(&[Mode::Plain], &plain), options.rows(&Mode::SECURED, &secured)],
         true => [options.rows(&Mode::EMULATED, &emulated), Vec::new()],
     };
+    if rows.iter().all(Vec::is_empty) {
+        bail!("no case is selected; anrw18, lossy and radio are modes of `--emulated`, the others of runs without it");
+    }
     if let [client, server] = options.between[..] {
         let [plain, secured] = rows;
         let rows = if options.mode.is_none() || options.emulated { plain } else { [plain, secured].concat() };
@@ -271,8 +274,8 @@ fn between(project: &Project, client: Peer, server: Peer, rows: Vec<Row<'_>>) ->
             pair = Pair::new(client, server, mode, &setup);
         }
         match pair.run(case) {
-            Ok(()) => println!("{:<16} pass  {}", case.id, case.title),
-            Err(error) => println!("{:<16} FAIL  {}\n    {error:#}", case.id, case.title),
+            Ok(()) => println!("{:<16} {:<12} pass  {}", case.id, mode.name(), case.title),
+            Err(error) => println!("{:<16} {:<12} FAIL  {}\n    {error:#}", case.id, mode.name(), case.title),
         }
     }
     Ok(())
