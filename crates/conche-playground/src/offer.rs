@@ -21,6 +21,7 @@ static EXAMPLES: &[(&str, &str)] = &[
     ("codel", include_str!("../../../scenarios/examples/codel.toml")),
     ("failing-link", include_str!("../../../scenarios/examples/failing-link.toml")),
     ("half-and-half", include_str!("../../../scenarios/examples/half-and-half.toml")),
+    ("nat", include_str!("../../../scenarios/examples/nat.toml")),
 ];
 
 /// Returns the examples, networks and papers of the repository.
