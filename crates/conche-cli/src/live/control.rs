@@ -92,11 +92,29 @@ fn read<T: DeserializeOwned>(key: &str, value: Option<Value>) -> Result<Option<T
     read.map_err(|error| Refusal::Invalid(format!("{key}: {error}")))
 }
 
+/// Reads a data rate, or `none` of a link without serialisation time.
+fn read_rate(value: Option<Value>) -> Result<Option<Option<BitRate>>, Refusal> {
+    let problem = match &value {
+        None => return Ok(None),
+        Some(value) => match value.as_str().map(str::trim) {
+            Some("none") => return Ok(Some(None)),
+            Some("") => "it is empty",
+            _ => match read("rate", Some(value.clone()))? {
+                Some(rate) if rate == BitRate::bit(0) => "it is zero; a link that is down sends nothing",
+                rate => return Ok(rate.map(Some)),
+            },
+        },
+    };
+    Err(Refusal::Invalid(format!(
+        "rate: {problem}; write a data rate as in \"30kbit/s\", or \"none\" for a link whose packets take no time to send"
+    )))
+}
+
 impl LinkControl {
     /// Changes the links, all or none.
     pub fn apply(self, emulation: &mut Emulation<'_>) -> Result<(), Refusal> {
         let links = self.links(emulation.topology())?;
-        let rate: Option<BitRate> = read("rate", self.rate)?;
+        let rate = read_rate(self.rate)?;
         let delay: Option<Span> = read("delay", self.delay)?;
         let loss: Option<Loss> = read("loss", self.loss)?;
         if rate.is_some() && links.iter().any(|link| emulation.topology().is_traced(*link)) {
@@ -111,7 +129,7 @@ impl LinkControl {
                         "{name} is a hop of a radio network, without settings; take it down or up"
                     ))
                 })?;
-                let rate = rate.or(config.rate);
+                let rate = rate.unwrap_or(config.rate);
                 let delay = delay.map_or(config.delay, |delay| delay.0);
                 let config = LinkConfig { rate, delay, loss: loss.unwrap_or(config.loss), ..config };
                 config.check(name).map_err(invalid)?;

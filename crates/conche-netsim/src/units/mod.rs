@@ -1,7 +1,8 @@
 //! Quantities in readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`, `"5%"`.
 //!
 //! Numbers need a unit. Times are stored as nanoseconds, rates as bits per second, sizes as bytes;
-//! inexact values are errors. With feature `serde`, quantities are strings.
+//! inexact values are errors. With feature `serde`, quantities are strings. `{:#}` shows them with
+//! decimals, as in `26.8kbit/s`.
 
 mod probability;
 mod quantity;
@@ -71,6 +72,7 @@ impl Quantity for Span {
         ("min", 60_000_000_000),
         ("h", 3_600_000_000_000),
     ];
+    const MAIN_UNIT: &'static str = "s";
 
     fn from_base(base: u64) -> Self {
         Self(Duration::from_nanos(base))
@@ -86,6 +88,7 @@ impl Quantity for Size {
     const EXAMPLE: &'static str = "2500B";
     const UNITS: &'static [(&'static str, u64)] =
         &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("KiB", 1 << 10), ("MiB", 1 << 20)];
+    const MAIN_UNIT: &'static str = "B";
 
     fn from_base(base: u64) -> Self {
         Self(base)
@@ -106,7 +109,7 @@ impl FromStr for SpanRange {
             input: input.to_owned(),
             what: "a range of times",
             problem: "it ends before it begins".to_owned(),
-            example: "10ms..20ms",
+            example: "10ms..20ms".into(),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Probabilities, in per cent.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,24 +13,42 @@ pub struct Probability(pub f64);
 pub(super) const WHAT: &str = "a probability";
 pub(super) const EXAMPLE: &str = "5%";
 
+/// Returns the probability that a number without a unit means; `None` if it is none. Above 1, it is
+/// in per cent.
+pub(super) fn meant(number: f64) -> Option<String> {
+    let percent = if number > 1.0 { number } else { (number * 1e11).round() / 1e9 };
+    (0.0..=100.0).contains(&number).then(|| format!("{percent}%"))
+}
+
 impl FromStr for Probability {
     type Err = UnitError;
 
     fn from_str(input: &str) -> Result<Self, UnitError> {
-        let fail = |problem: &str| UnitError {
+        let fail = |problem: &str, example: Cow<'static, str>| UnitError {
             input: input.to_owned(),
             what: WHAT,
             problem: problem.to_owned(),
-            example: EXAMPLE,
+            example,
         };
         let text = input.trim();
-        let number = text.strip_suffix('%').ok_or_else(|| fail("it is not in per cent"))?.trim_end();
-        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-            return Err(fail("the number is malformed"));
+        if text.starts_with('-') {
+            return Err(fail("it is negative", EXAMPLE.into()));
+        }
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let Some(number) = text.strip_suffix('%').map(str::trim_end) else {
+            let number = text.parse().ok().filter(|_| is_number(text));
+            return Err(match number.and_then(meant) {
+                Some(meant) => fail("a bare number has no unit", meant.into()),
+                None => fail("it is not in per cent", EXAMPLE.into()),
+            });
+        };
+        let malformed = || fail("the number is malformed", EXAMPLE.into());
+        if !is_number(number) {
+            return Err(malformed());
         }
         // In the text, so that "0.1%" is exactly the number 0.001.
-        let probability: f64 = format!("{number}e-2").parse().map_err(|_| fail("the number is malformed"))?;
-        if probability > 1.0 { Err(fail("it is above 100%")) } else { Ok(Self(probability)) }
+        let probability: f64 = format!("{number}e-2").parse().map_err(|_| malformed())?;
+        if probability > 1.0 { Err(fail("it is above 100%", EXAMPLE.into())) } else { Ok(Self(probability)) }
     }
 }
 
@@ -57,9 +76,13 @@ mod tests {
     #[test]
     fn other_than_per_cent_up_to_100_is_refused() {
         for (text, expected) in [
-            ("0.05", "`0.05` is not a probability: it is not in per cent; write it as in \"5%\""),
+            ("0.05", "`0.05` is not a probability: a bare number has no unit; write it as in \"5%\""),
+            ("20", "`20` is not a probability: a bare number has no unit; write it as in \"20%\""),
+            ("200", "it is not in per cent; write it as in \"5%\""),
+            ("", "it is not in per cent"),
             ("500%", "it is above 100%"),
-            ("-5%", "the number is malformed"),
+            ("-5%", "it is negative"),
+            ("-0.1", "it is negative"),
             ("1e3%", "the number is malformed"),
             ("%", "the number is malformed"),
             (".%", "the number is malformed"),

@@ -1,5 +1,6 @@
 //! Quantities: a number and its unit.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// Why a quantity could not be parsed.
@@ -9,22 +10,28 @@ pub struct UnitError {
     pub(super) input: String,
     pub(super) what: &'static str,
     pub(super) problem: String,
-    pub(super) example: &'static str,
+    pub(super) example: Cow<'static, str>,
 }
 
 pub(super) trait Quantity: Sized {
     const WHAT: &'static str;
     const EXAMPLE: &'static str;
+    /// Units and their sizes in the smallest one.
     const UNITS: &'static [(&'static str, u64)];
+    /// Unit of zero in the short form.
+    const MAIN_UNIT: &'static str;
     fn from_base(base: u64) -> Self;
     fn to_base(&self) -> u64;
 
     fn parse(input: &str) -> Result<Self, UnitError> {
         let fail =
-            |problem: String| UnitError { input: input.to_owned(), what: Self::WHAT, problem, example: Self::EXAMPLE };
+            |problem: String| UnitError { input: input.to_owned(), what: Self::WHAT, problem, example: Self::EXAMPLE.into() };
         let text = input.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = (&text[..end], text[end..].trim_start());
+        if text.starts_with('-') {
+            return Err(fail("it is negative".to_owned()));
+        }
         if number.is_empty() {
             return Err(fail("it does not start with a number".to_owned()));
         }
@@ -40,12 +47,31 @@ pub(super) trait Quantity: Sized {
 
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base = self.to_base();
+        if f.alternate() {
+            return Self::show_short(base, f);
+        }
         let (name, factor) = Self::UNITS
             .iter()
             .filter(|(_, factor)| base.is_multiple_of(*factor) && base >= *factor)
             .max_by_key(|(_, factor)| *factor)
             .unwrap_or(&Self::UNITS[0]);
         write!(f, "{}{name}", base / factor)
+    }
+
+    /// Formats with up to three decimals, in the largest unit that is exact: `26.8kbit/s`.
+    fn show_short(base: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base = u128::from(base);
+        let thousandths = |factor: u64| base * 1_000 / u128::from(factor);
+        let is_exact = |factor: u64| (base * 1_000).is_multiple_of(factor.into()) && base >= factor.into();
+        let exact = Self::UNITS.iter().filter(|(_, factor)| is_exact(*factor));
+        let Some((name, factor)) = exact.max_by_key(|(_, factor)| *factor) else {
+            return write!(f, "0{}", Self::MAIN_UNIT);
+        };
+        let (whole, part) = (thousandths(*factor) / 1_000, thousandths(*factor) % 1_000);
+        match format!("{part:03}").trim_end_matches('0') {
+            "" => write!(f, "{whole}{name}"),
+            decimals => write!(f, "{whole}.{decimals}{name}"),
+        }
     }
 }
 

@@ -52,6 +52,7 @@ impl Quantity for BitRate {
     const EXAMPLE: &'static str = "30kbit/s";
     const UNITS: &'static [(&'static str, u64)] =
         &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
+    const MAIN_UNIT: &'static str = "bit/s";
 
     fn from_base(base: u64) -> Self {
         Self(base)
@@ -80,5 +81,20 @@ mod tests {
         assert_eq!(BitRate::kbit(30).to_string(), "30kbit/s");
         assert_eq!(BitRate::bit(2_000_000).to_string(), "2Mbit/s");
         assert_eq!(BitRate::bit(1_500).to_string(), "1500bit/s");
+    }
+
+    #[test]
+    fn the_short_form_has_up_to_three_exact_decimals() {
+        for (bits, text) in [
+            (0, "0bit/s"),
+            (26_800, "26.8kbit/s"),
+            (1_234_567, "1234.567kbit/s"),
+            (999, "999bit/s"),
+            (1_050_000, "1.05Mbit/s"),
+            (u64::MAX, "18446744073709551.615kbit/s"),
+        ] {
+            let shown = format!("{:#}", BitRate::bit(bits));
+            assert_eq!((shown.as_str(), shown.parse()), (text, Ok(BitRate::bit(bits))));
+        }
     }
 }

@@ -71,13 +71,10 @@ impl<'de> Deserialize<'de> for Probability {
 
         impl Percent {
             fn bare<E: de::Error>(number: f64) -> E {
-                // A number above 1 was meant in per cent.
-                if !(0.0..=100.0).contains(&number) {
-                    let example = probability::EXAMPLE;
-                    return E::custom(format_args!("{number} is no probability; write it as in \"{example}\""));
-                }
-                let percent = if number > 1.0 { number } else { (number * 1e11).round() / 1e9 };
-                E::custom(format_args!("the bare number {number} is no probability; write it as \"{percent}%\""))
+                E::custom(match probability::meant(number) {
+                    Some(meant) => format!("the bare number {number} is no probability; write it as \"{meant}\""),
+                    None => format!("{number} is no probability; write it as in \"{}\"", probability::EXAMPLE),
+                })
             }
         }
 

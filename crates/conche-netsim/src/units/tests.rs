@@ -31,6 +31,20 @@ fn a_single_time_is_a_range_of_one() {
 }
 
 #[test]
+fn a_time_has_decimals_in_its_short_form_only() {
+    for (text, short) in [("0s", "0s"), ("1500ms", "1.5s"), ("100s", "100s"), ("90s", "1.5min"), ("1ns", "1ns")] {
+        assert_eq!(format!("{:#}", text.parse::<Span>().expect("a time")), short);
+    }
+}
+
+#[test]
+fn a_negative_quantity_is_named_so() {
+    for text in ["-1s", "-30kbit/s"] {
+        assert!(Span::parse(text).expect_err(text).to_string().contains("it is negative"), "{text}");
+    }
+}
+
+#[test]
 fn a_bare_number_is_refused_with_a_remedy() {
     let error = link("rate = 30000\ndelay = '1ms'\nbuffer = '1B'").expect_err("no unit");
     assert!(error.contains("line 1"), "{error}");
@@ -61,6 +75,7 @@ fn printed_units_read_back_as_the_same_value() {
     for base in [0, 1, 999, 1_000, 62_500, 1_000_000, 90_000_000_000, 3_600_000_000_000] {
         let span = Span::from_base(base);
         assert_eq!(span.to_string().parse::<Span>(), Ok(span));
+        assert_eq!(format!("{span:#}").parse::<Span>(), Ok(span));
         let size = Size::from_base(base);
         assert_eq!(size.to_string().parse::<Size>(), Ok(size));
     }
