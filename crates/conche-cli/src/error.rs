@@ -106,7 +106,9 @@ pub enum ArgumentError {
     Assignment(&'static str),
     #[error("a program that already runs is an address and a port, as in 127.0.0.1:5683")]
     ProgramAddress,
-    #[error("an address of this machine with a port was expected, as in 127.0.0.1:8080: the page controls the run")]
+    #[error(
+        "an address of this machine with a port was expected, as in 127.0.0.1:8080, or a port: the page controls the run"
+    )]
     Loopback,
     #[error("a number of requests a second above 0 was expected")]
     Rate,

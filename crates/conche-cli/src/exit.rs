@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::credentials::is_not_about_credentials;
 use crate::error::{Interrupted, NoAnswer, NoSuccess, Plain, Reported, Unreadable, UsageError};
 use crate::json;
+use crate::live;
 use crate::runtime::{self, INTERRUPTED};
 use crate::show;
 use crate::trace;
@@ -77,10 +78,24 @@ pub fn usage(error: &clap::Error) -> ! {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
-        print_object("usage", 2, first.trim_start_matches("error: "), None);
+        print_object("usage", 2, first.trim_start_matches("error: "), live_hint(error).as_deref());
         std::process::exit(2);
     }
-    error.exit()
+    match live_hint(error) {
+        None => error.exit(),
+        Some(hint) => {
+            // Without standard error, the exit status remains.
+            let _ = error.print();
+            show::note(format_args!("hint: {hint}"));
+            std::process::exit(error.exit_code());
+        }
+    }
+}
+
+/// Names the `=` that an address after `--live` needs: without it, the address is an operand.
+fn live_hint(error: &clap::Error) -> Option<String> {
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    live::separated(arguments).filter(|_| error.kind() == clap::error::ErrorKind::UnknownArgument)
 }
 
 #[derive(Serialize)]

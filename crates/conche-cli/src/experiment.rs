@@ -173,7 +173,7 @@ impl Options {
             Ok(adjusted)
         });
         let experiments = adjusted.collect::<anyhow::Result<Vec<_>>>()?;
-        Experiment::check_labels(&experiments).map_err(|error| UsageError(error.to_string()))?;
+        Experiment::check_labels(&experiments).map_err(|error| UsageError(self.advised(&error)))?;
         Ok(experiments)
     }
 
@@ -199,7 +199,18 @@ impl Options {
             experiment.clone().adjust(&effort).is_ok()
         };
         let wrong = (0..self.set.len()).rev().find(is_right).and_then(|number| self.set.get(number));
-        UsageError(wrong.map_or_else(|| error.to_string(), |(path, value)| format!("--set {path}={value}: {error}")))
+        UsageError(wrong.map_or_else(|| self.advised(error), |(path, value)| format!("--set {path}={value}: {error}")))
+    }
+
+    /// Names the option for controllers that are no schemes, if --only selects one.
+    fn advised(&self, error: &ScenarioError) -> String {
+        let problem = error.to_string();
+        match self.only.iter().find(|(axis, _)| axis == "scheme") {
+            Some((_, labels)) if problem.starts_with("scheme: no run has ") => {
+                format!("{problem}; for other controllers, write --controllers {}", labels.join(","))
+            }
+            _ => problem,
+        }
     }
 
     fn measure(

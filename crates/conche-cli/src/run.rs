@@ -35,7 +35,7 @@ pub struct Args {
     /// Play one run on a page of this machine.
     ///
     /// The first replication of the first cell that --only selects, paused at its start. The page
-    /// can change links. The port is a free one, or as in --live=127.0.0.1:8080. Ctrl-C ends it.
+    /// can change links. The port is a free one, or as in --live=8080. Ctrl-C ends it.
     #[arg(
         long,
         value_name = "ADDR:PORT",
@@ -55,7 +55,7 @@ const EXAMPLES: &str = "\
 Examples:
   conche run gprs                                the schemes of a network of conche, side by side
   conche run yard.toml -o results                a scenario, with its results for `conche report`
-  conche run gprs --live --only scheme=cocoa     one run on a page: play, pause, step, change links";
+  conche run gprs --live --controllers cocoa     one run on a page: play, pause, step, change links";
 
 /// Returns the experiment, and the options to run it with.
 pub fn experiments(args: Args, global: &Global) -> anyhow::Result<(Options, Vec<Experiment>)> {
@@ -121,6 +121,9 @@ fn unread(file: &Path, error: &io::Error) -> String {
     }
     if name == names::ALL_NETWORKS {
         return format!("{message}; `conche compare {name}` runs all networks, `conche run` takes one");
+    }
+    if live::parse_address(name).is_ok() {
+        return format!("{message}; the address of a live view follows `=`: --live={name}");
     }
     match nearest(name, names::networks()) {
         Some(network) => format!("{message}; did you mean the network `{network}`?"),

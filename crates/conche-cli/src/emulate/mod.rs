@@ -100,8 +100,8 @@ pub struct Args {
     pcapng: Option<PathBuf>,
     /// Also show the run on a page of this machine.
     ///
-    /// The page can change links, and ends with the run. The port is a free one, or as in
-    /// --live=127.0.0.1:8080.
+    /// Programs start once the page is open. It can change links, and keeps its last state when the
+    /// run ends. The port is a free one, or as in --live=8080.
     #[arg(
         long,
         value_name = "ADDR:PORT",
@@ -149,7 +149,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
     let count = cell.scenario.replications.get();
     let replication = Replication { index: 0, count, seed: seed_of(seed, 0) };
     let pcapng = args.pcapng.as_deref().map(create).transpose()?;
-    session::run(&session::Plan { args, cell, assignments, replication, pcapng, global })
+    let cells = experiment.document().cells().len();
+    session::run(&session::Plan { args, cell, cells, assignments, replication, pcapng, global })
         .with_context(|| format!("scenario {}", args.file.display()))
 }
 

@@ -1,6 +1,7 @@
 //! The report of an emulation: validity, packets of links, simulated traffic, programs.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use conche_lab::scenario::Scenario;
 use conche_lab::trial::Record;
@@ -11,6 +12,7 @@ use super::clock::{Delays, Lateness};
 use super::links::{LinkRow, milliseconds};
 use crate::Global;
 use crate::json;
+use crate::live::LinkChange;
 use crate::show::Grid;
 
 /// Why a run ended.
@@ -39,10 +41,53 @@ pub struct Report {
     pub lateness: Lateness,
     /// Datagrams that reached the node of a program without a socket for them.
     pub undelivered: u64,
+    /// `None` without a live view.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_changes: Option<LiveChanges>,
     pub links: Vec<LinkRow>,
     /// Of simulated clients.
     pub traffic: Vec<TrafficRow>,
     pub programs: Vec<ProgramRow>,
+}
+
+/// Maximum number of changes in a report; more are counted only.
+const CHANGES: usize = 20;
+
+/// Changes of links by the live view.
+#[derive(Debug, Default, Serialize)]
+pub struct LiveChanges {
+    count: u64,
+    first: Vec<TimedChange>,
+}
+
+#[derive(Debug, Serialize)]
+struct TimedChange {
+    at_s: f64,
+    #[serde(flatten)]
+    change: LinkChange,
+}
+
+impl LiveChanges {
+    pub fn add(&mut self, at: Duration, change: LinkChange) {
+        self.count += 1;
+        if self.first.len() < CHANGES {
+            self.first.push(TimedChange { at_s: at.as_secs_f64(), change });
+        }
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut shown: Vec<String> =
+            self.first.iter().map(|TimedChange { at_s, change }| format!("at {at_s:.1} s {change}")).collect();
+        match self.count.saturating_sub(CHANGES as u64) {
+            0 => {}
+            more => shown.push(format!("and {more} more")),
+        }
+        match self.count {
+            0 => Ok(()),
+            1 => writeln!(out, "1 change of links by the live view: {}", shown.join(", ")),
+            count => writeln!(out, "{count} changes of links by the live view: {}", shown.join(", ")),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -120,6 +165,7 @@ impl Report {
         if self.undelivered > 0 {
             writeln!(out, "{} datagrams reached nodes without a program to take them", self.undelivered)?;
         }
+        self.live_changes.as_ref().map_or(Ok(()), |changes| changes.print(&mut out))?;
         let ms = |delay: Option<f64>| delay.map_or_else(|| "-".to_owned(), |delay| format!("{delay:.1}"));
         let link = |row: &LinkRow| {
             let packets = row.packets;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant as WallInstant};
 use anyhow::{Context, bail};
 use conche_lab::campaign::Replication;
 use conche_lab::scenario::{Cell, ChangeEvent, ScenarioError};
-use conche_lab::trial::{ArrivedAtProgram, Emulation, SharedObserver};
+use conche_lab::trial::{ArrivedAtProgram, Emulation, Trace};
 use conche_netsim::pcapng::{Capture, PcapNg};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Instant, NodeId};
@@ -28,7 +28,7 @@ use super::links::LinkMeter;
 use super::packets::{self, FromNode, PacketGate};
 use super::processes::{Ended, Output, Processes};
 use super::program::{Assignment, Program, expanded};
-use super::report::{End, ProgramRow, Report, traffic_rows};
+use super::report::{End, LiveChanges, ProgramRow, Report, traffic_rows};
 use super::{Args, CaptureFile, GateKind, Input};
 use crate::Global;
 use crate::error::{Interrupted, UsageError};
@@ -55,6 +55,9 @@ const STAGGER: Duration = Duration::from_millis(20);
 /// Longest pause of the main thread.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Time between looks for an open page.
+const PAGE: Duration = Duration::from_millis(20);
+
 /// Servers in a note.
 const MOST_NAMED: usize = 3;
 
@@ -72,6 +75,8 @@ pub struct ProgramFailed {
 pub struct Plan<'a> {
     pub args: &'a Args,
     pub cell: &'a Cell,
+    /// Number of cells to choose from.
+    pub cells: usize,
     pub assignments: Vec<Assignment>,
     pub replication: Replication,
     pub pcapng: Option<std::fs::File>,
@@ -130,6 +135,7 @@ struct Session<'a> {
     /// Nodes of programs that have sent something.
     senders: BTreeSet<NodeId>,
     inputs: Receiver<Input>,
+    live_changes: LiveChanges,
     bar: ProgressBar,
 }
 
@@ -154,7 +160,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let recording = live::Recording::default();
     let references: Vec<String> = plan.assignments.iter().map(|assignment| assignment.nodes.clone()).collect();
     let mut unwritable = None;
-    let mut observe = |topology: &Topology| -> Vec<SharedObserver> {
+    let mut observe = |topology: &Topology| -> Vec<Trace> {
         *meter.borrow_mut() = Some(LinkMeter::new(topology));
         let file = plan.pcapng.as_ref().map(|file| {
             let file = BufWriter::new(file.try_clone()?);
@@ -162,9 +168,9 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
             io::Result::Ok(())
         });
         unwritable = file.and_then(Result::err);
-        let mut observers: Vec<SharedObserver> =
-            vec![Rc::<RefCell<Option<LinkMeter>>>::clone(&meter), Rc::<RefCell<Option<CaptureFile>>>::clone(&capture)];
-        observers.extend(plan.args.live.map(|_| recording.start(topology)));
+        let meter = Trace::Packets(Rc::<RefCell<Option<LinkMeter>>>::clone(&meter));
+        let mut observers = vec![meter, Trace::Packets(Rc::<RefCell<Option<CaptureFile>>>::clone(&capture))];
+        observers.extend(plan.args.live.into_iter().flat_map(|_| recording.start(topology)));
         observers
     };
     let emulation = match plan.args.live {
@@ -187,7 +193,10 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let controls = sender.clone();
     let view = plan.args.live.map(|address| {
         let controls = Box::new(move |request| controls.send(Input::Control(request)).is_ok());
-        live::View::open(address, (plan.cell, &emulation), recording, false, controls, plan.global)
+        let advice = if plan.has_commands() { "programs start once the page is open" } else { "Ctrl-C ends the run" };
+        let (cell, cells) = (plan.cell, plan.cells);
+        let shown = live::Shown { cell, cells, emulation: &emulation, is_simulation: false, advice };
+        live::View::open(address, shown, recording, controls, plan.global)
     });
     let mut session = Session {
         plan,
@@ -200,6 +209,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
         doors: Vec::new(),
         senders: BTreeSet::new(),
         inputs,
+        live_changes: LiveChanges::default(),
         bar: ProgressBar::hidden(),
     };
     session.open_gate()?;
@@ -211,7 +221,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     }
     let undelivered = session.undelivered();
     let silent = session.silent()?;
-    let Session { emulation, commands, .. } = session;
+    let Session { emulation, commands, live_changes, .. } = session;
     let elapsed = emulation.now() - Instant::ZERO;
     let traffic = traffic_rows(&plan.cell.scenario, &emulation.into_record());
     let capture = capture.borrow_mut().take();
@@ -226,6 +236,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
         is_valid: clock.check(plan.args.max_lateness).is_ok(),
         lateness: clock.lateness(plan.args.max_lateness),
         undelivered,
+        live_changes: plan.args.live.map(|_| live_changes),
         links: meter.borrow().as_ref().map(LinkMeter::rows).unwrap_or_default(),
         traffic,
         programs: commands
@@ -236,8 +247,7 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     report.print(plan.global)?;
     show::notes(&silent, plan.global);
     // Only a signal ends a run of external programs before its time.
-    let has_commands = plan.assignments.iter().any(|of| matches!(of.program, Program::Command(_)));
-    if end == End::Interrupted && has_commands {
+    if end == End::Interrupted && plan.has_commands() {
         return Err(Interrupted::default().into());
     }
     clock.check(plan.args.max_lateness)?;
@@ -419,6 +429,9 @@ impl Session<'_> {
     }
 
     fn run(&mut self, handle: Handle, sender: Sender<Input>) -> anyhow::Result<(Clock, End)> {
+        if !self.await_page() {
+            return Ok((Clock::start(), End::Interrupted));
+        }
         let limit = self.emulation.limit();
         self.bar = ProgressBar::with_draw_target(u64::try_from(limit.as_millis()).ok(), ProgressDrawTarget::hidden());
         let output = Output { to_stderr: self.plan.global.json, bar: self.bar.clone() };
@@ -450,6 +463,20 @@ impl Session<'_> {
         }
         self.bar.finish_and_clear();
         clock
+    }
+
+    /// Waits for the live view, which would miss programs that end soon. Returns `false`
+    /// after Ctrl-C.
+    fn await_page(&self) -> bool {
+        let Some(view) = self.view.as_ref().filter(|_| self.plan.has_commands()) else { return true };
+        while !view.has_page() {
+            match self.inputs.recv_timeout(PAGE) {
+                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                // The network has not started: datagrams get lost, and unanswered controls are refused.
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        true
     }
 
     /// Waits until the server programs listen.
@@ -573,7 +600,8 @@ impl Session<'_> {
             live::Control::Link(link) => {
                 let now = clock.now().min(limit);
                 self.advance(clock, now)?;
-                link.apply(&mut self.emulation)
+                let change = link.apply(&mut self.emulation);
+                change.map(|change| self.live_changes.add(now - Instant::ZERO, change))
             }
             _ => Err(live::Refusal::Now("programs run on the wall clock: an emulation has no pause, step or speed")),
         };
@@ -772,6 +800,10 @@ impl Session<'_> {
 }
 
 impl Plan<'_> {
+    fn has_commands(&self) -> bool {
+        self.assignments.iter().any(|of| matches!(of.program, Program::Command(_)))
+    }
+
     /// Returns whether the programs' packets pass NATs, and keep their addresses.
     fn has_unwritten_nats(&self) -> bool {
         self.args.gate != GateKind::Udp && !self.cell.scenario.nats.is_empty()

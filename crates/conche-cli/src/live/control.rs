@@ -1,11 +1,13 @@
 //! Controls of the page: play, pause, step, speed, and changes of links.
 
+use std::fmt;
+
 use conche_lab::trial::Emulation;
 use conche_netsim::LinkId;
 use conche_netsim::units::{BitRate, Span};
 use conche_netsim::wired::{LinkConfig, Loss, Topology};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -63,6 +65,33 @@ pub struct LinkControl {
     up: Option<bool>,
 }
 
+/// A change of links that a page has made, in the units of scenarios.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LinkChange {
+    /// Names of links, or of groups of them.
+    links: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    up: Option<bool>,
+}
+
+impl fmt::Display for LinkChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { links, rate, delay, loss, up } = self;
+        f.write_str(&links.join(" and "))?;
+        let settings = [("rate", rate), ("delay", delay), ("loss", loss)];
+        settings
+            .iter()
+            .try_for_each(|(name, value)| value.iter().try_for_each(|value| write!(f, " {name} {value}")))?;
+        up.map_or(Ok(()), |up| f.write_str(if up { " up" } else { " down" }))
+    }
+}
+
 fn speed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let speed = Option::<f64>::deserialize(deserializer)?;
     match speed.is_none_or(|speed| SPEEDS.contains(&speed)) {
@@ -112,8 +141,8 @@ fn read_rate(value: Option<Value>) -> Result<Option<Option<BitRate>>, Refusal> {
 
 impl LinkControl {
     /// Changes the links, all or none.
-    pub fn apply(self, emulation: &mut Emulation<'_>) -> Result<(), Refusal> {
-        let links = self.links(emulation.topology())?;
+    pub fn apply(self, emulation: &mut Emulation<'_>) -> Result<LinkChange, Refusal> {
+        let (names, links) = self.links(emulation.topology())?;
         let rate = read_rate(self.rate)?;
         let delay: Option<Span> = read("delay", self.delay)?;
         let loss: Option<Loss> = read("loss", self.loss)?;
@@ -143,10 +172,13 @@ impl LinkControl {
         if let Some(up) = self.up {
             links.into_iter().try_for_each(|link| emulation.set_link_up(link, up)).map_err(invalid)?;
         }
-        Ok(())
+        let rate = rate.map(|rate| rate.map_or_else(|| "none".to_owned(), |rate| format!("{rate:#}")));
+        let delay = delay.map(|delay| format!("{delay:#}"));
+        Ok(LinkChange { links: names, rate, delay, loss: loss.map(|loss| loss.to_string()), up: self.up })
     }
 
-    fn links(&self, topology: &Topology) -> Result<Vec<LinkId>, Refusal> {
+    /// Returns the names of the links or their groups, and the links.
+    fn links(&self, topology: &Topology) -> Result<(Vec<String>, Vec<LinkId>), Refusal> {
         let count = topology.links().count();
         let (link, name) = topology
             .links()
@@ -160,7 +192,8 @@ impl LinkControl {
         }
         let shown = |name: &str| if self.group { group(name) } else { name.to_owned() };
         let names: Vec<String> = names.into_iter().map(shown).collect();
-        Ok(topology.links().filter(|(_, name)| names.contains(&shown(name))).map(|(link, _)| link).collect())
+        let links = topology.links().filter(|(_, name)| names.contains(&shown(name))).map(|(link, _)| link).collect();
+        Ok((names, links))
     }
 }
 
@@ -214,7 +247,7 @@ mod tests {
         let links = |link: usize, both: bool, group: bool| {
             let control = format!(r#"{{"action":"link","link":{link},"both":{both},"group":{group}}}"#);
             let Ok(Control::Link(control)) = Control::read(control.as_bytes()) else { panic!("a link") };
-            control.links(&topology).map(|links| links.iter().map(|link| link.index()).collect::<Vec<_>>())
+            control.links(&topology).map(|(_, links)| links.iter().map(|link| link.index()).collect::<Vec<_>>())
         };
         assert_eq!(links(1, false, true), Ok(vec![1]));
         assert_eq!(links(2, true, false), Ok(vec![2, 3]));

@@ -1,6 +1,7 @@
 //! [`Frames`]: the latest frames of a run, which each page reads at its own pace.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -17,6 +18,8 @@ pub struct Frames {
     history: Mutex<History>,
     /// The number of the next frame, and whether there is one.
     next: watch::Sender<(u64, bool)>,
+    /// A page has read them.
+    has_page: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +56,13 @@ impl Frames {
 
     /// Returns a reader that starts with the history.
     pub fn reader(self: &Arc<Self>) -> Reader {
+        self.has_page.store(true, Ordering::Relaxed);
         Reader { next: 0, news: self.next.subscribe(), frames: Arc::clone(self) }
+    }
+
+    /// Returns whether a page has ever been open.
+    pub fn has_page(&self) -> bool {
+        self.has_page.load(Ordering::Relaxed)
     }
 
     fn from(&self, number: u64) -> Option<(u64, Arc<str>)> {

@@ -10,12 +10,13 @@ mod server;
 pub mod simulation;
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant as WallInstant};
 
 use conche_lab::scenario::Cell;
-use conche_lab::trial::{Emulation, SharedObserver};
+use conche_lab::trial::{Emulation, Trace};
 use conche_netsim::units::{BitRate, Span};
 use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{LinkId, NodeId};
@@ -25,8 +26,7 @@ use crate::Global;
 use crate::error::{ArgumentError, UsageError};
 use crate::json;
 use crate::packet_counts::group;
-use crate::show;
-pub use control::{Control, Refusal, Request};
+pub use control::{Control, LinkChange, Refusal, Request};
 use recorder::{MessageEvent, Recorder, seconds};
 use server::Server;
 pub use server::Sink;
@@ -44,21 +44,31 @@ const MOST_PATHS: usize = 1024;
 /// Where the page is, by default.
 pub const ANY_PORT: &str = "127.0.0.1:0";
 
-/// Parses the address of the page.
+/// Parses the address of the page: with a port, or a port alone.
 pub fn parse_address(text: &str) -> Result<SocketAddr, ArgumentError> {
-    let address = text.parse::<SocketAddr>().ok();
+    let port = text.strip_prefix("localhost:").unwrap_or(text).parse();
+    let here = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let address = port.map(here).or_else(|_| text.parse::<SocketAddr>()).ok();
     address.filter(|address| address.ip().is_loopback()).ok_or(ArgumentError::Loopback)
+}
+
+/// Returns how to write the address of a page that follows `--live` without `=`.
+pub fn separated(arguments: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut rest = arguments.into_iter().skip_while(|argument| argument != "--live").skip(1);
+    let address = rest.next().filter(|next| parse_address(next).is_ok())?;
+    Some(format!("the address follows `=`: write --live={address}"))
 }
 
 /// Records the packets of a run, from its construction on.
 #[derive(Clone, Debug, Default)]
-pub struct Recording(Rc<RefCell<Option<Recorder>>>);
+pub struct Recording(Rc<RefCell<Recorder>>);
 
 impl Recording {
-    /// Starts, and returns the observer.
-    pub fn start(&self, topology: &Topology) -> SharedObserver {
-        *self.0.borrow_mut() = Some(Recorder::new(topology));
-        Rc::<RefCell<Option<Recorder>>>::clone(&self.0)
+    /// Starts, and returns the observers of packets and endpoints.
+    pub fn start(&self, topology: &Topology) -> [Trace; 2] {
+        *self.0.borrow_mut() = Recorder::new(topology);
+        let recorder = || Rc::<RefCell<Recorder>>::clone(&self.0);
+        [Trace::Packets(recorder()), Trace::Endpoints(recorder())]
     }
 }
 
@@ -81,6 +91,18 @@ pub struct Progress {
     pub lateness_ms: Option<f64>,
 }
 
+/// The run that a page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    pub cell: &'a Cell,
+    /// Number of cells to choose from.
+    pub cells: usize,
+    pub emulation: &'a Emulation<'a>,
+    pub is_simulation: bool,
+    /// What the user does next.
+    pub advice: &'static str,
+}
+
 /// A page, and what its latest frame has shown.
 #[derive(Debug)]
 pub struct View {
@@ -96,6 +118,7 @@ pub struct View {
 struct NetworkObject<'a> {
     schema: u32,
     scenario: &'a str,
+    cell: String,
     scheme: String,
     seed: u64,
     limit_s: Option<f64>,
@@ -177,8 +200,8 @@ struct AddressLine {
 impl Settings {
     fn of(config: Option<&LinkConfig>) -> Self {
         Self {
-            rate: config.and_then(|config| config.rate).map(|rate: BitRate| rate.to_string()),
-            delay: config.map(|config| Span(config.delay).to_string()),
+            rate: config.and_then(|config| config.rate).map(|rate: BitRate| format!("{rate:#}")),
+            delay: config.map(|config| format!("{:#}", Span(config.delay))),
             loss: config.map(|config| config.loss.to_string()),
             queue: config.map(|config| config.queue.to_string()),
         }
@@ -205,9 +228,8 @@ impl View {
     /// Serves the page, and prints its address. `controls` receives what its user does.
     pub fn open(
         address: SocketAddr,
-        (cell, emulation): (&Cell, &Emulation<'_>),
+        Shown { cell, cells, emulation, is_simulation, advice }: Shown<'_>,
         recording: Recording,
-        is_simulation: bool,
         controls: Sink,
         global: &Global,
     ) -> anyhow::Result<Self> {
@@ -221,10 +243,19 @@ impl View {
         let live = format!("http://{}/", server.address());
         if global.json {
             json::print(&AddressLine { schema: 1, live })?;
-        } else if !global.quiet {
-            show::note(format_args!("live view at {live}"));
+        } else {
+            let (name, row) = (&cell.scenario.name, row(cell));
+            let of_several = if cells > 1 { format!(", 1 of {cells} cells") } else { String::new() };
+            let mut out = io::stdout().lock();
+            writeln!(out, "live view of {name} ({row}{of_several}) at {live}; {advice}")?;
+            out.flush()?;
         }
         Ok(Self { server, recording, settings, paths, frames: 0, due: WallInstant::now() })
+    }
+
+    /// Returns whether a page has read a frame.
+    pub fn has_page(&self) -> bool {
+        self.server.frames().has_page()
     }
 
     /// Returns whether it is time for a frame.
@@ -239,13 +270,12 @@ impl View {
 
     /// Returns the number of messages since the start.
     pub fn messages(&self) -> u64 {
-        self.recording.0.borrow().as_ref().map_or(0, Recorder::seen)
+        self.recording.0.borrow().seen()
     }
 
     /// Shows the current state.
     pub fn publish(&mut self, emulation: &Emulation<'_>, progress: Progress) -> anyhow::Result<()> {
         let mut recorder = self.recording.0.borrow_mut();
-        let Some(recorder) = recorder.as_mut() else { return Ok(()) };
         let mut changed = Vec::new();
         for (link, shown) in &mut self.settings {
             let current = emulation.link_config(*link);
@@ -287,6 +317,10 @@ impl View {
     }
 }
 
+fn row(cell: &Cell) -> String {
+    cell.row(None, &cell.schemes.join("+"))
+}
+
 fn network<'a>(
     cell: &'a Cell,
     emulation: &'a Emulation<'_>,
@@ -324,6 +358,7 @@ fn network<'a>(
     NetworkObject {
         schema: 1,
         scenario: &cell.scenario.name,
+        cell: row(cell),
         scheme: cell.schemes.join("+"),
         seed: cell.scenario.seed,
         limit_s: (limit != Duration::MAX).then_some(limit.as_secs_f64()),

@@ -1,20 +1,23 @@
-//! [`Recorder`]: counts packets and keeps the messages of the next frame.
+//! [`Recorder`]: counts packets and keeps the latest messages for the next frame.
 //!
 //! Each packet costs a bounded amount of work and memory, whether or not a page is open.
 
 use std::collections::{HashMap, VecDeque};
 
+use conche::PeerSnapshot;
 use conche::codec::{Message, MessageId, Type};
-use conche_netsim::packet::Packet;
+
+use conche_netsim::node::{Monitor, ReceivedMessage};
+use conche_netsim::packet::{Packet, Transmission};
 use conche_netsim::trace::{DropReason, Observer};
 use conche_netsim::wired::{Addresses, Topology};
-use conche_netsim::{Instant, LinkId, NodeId};
+use conche_netsim::{Event, Instant, LinkId, NodeId, Transmit};
 use serde::Serialize;
 
 use crate::packet_counts::PacketCounts;
 use crate::trace;
 
-/// Maximum number of messages in a frame; more are counted only.
+/// Maximum number of messages in a frame. Earlier ones are counted only.
 const MESSAGES: usize = 500;
 
 #[derive(Debug, Default)]
@@ -23,12 +26,14 @@ pub struct Recorder {
     addresses: Addresses,
     links: Vec<PacketCounts>,
     paths: HashMap<(NodeId, NodeId), Transmissions>,
-    messages: Vec<MessageEvent>,
+    messages: VecDeque<MessageEvent>,
     omitted: u64,
     /// Sender, receiver and message ID of the latest Confirmable messages of programs.
     confirmable: VecDeque<(NodeId, NodeId, MessageId)>,
     /// Messages since the start.
     seen: u64,
+    /// The path of the endpoint that sends next, in this transmission.
+    sending: Option<(Transmission, PathState)>,
 }
 
 /// Maximum number of Confirmable messages whose retransmissions are recognized.
@@ -54,6 +59,22 @@ pub struct MessageEvent {
     sent: Option<Sent>,
     link: Option<usize>,
     reason: Option<&'static str>,
+    /// The path to the other end in a simulated endpoint's view, after it has sent or received this.
+    #[serde(flatten)]
+    path: Option<PathState>,
+}
+
+/// State of a path under congestion control.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct PathState {
+    rto_s: f64,
+    srtt_s: Option<f64>,
+}
+
+impl From<PeerSnapshot> for PathState {
+    fn from(PeerSnapshot { congestion, .. }: PeerSnapshot) -> Self {
+        Self { rto_s: congestion.rto.as_secs_f64(), srtt_s: congestion.srtt.map(|srtt| srtt.as_secs_f64()) }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -69,6 +90,9 @@ struct Sent {
     size: usize,
     text: String,
     is_retransmission: bool,
+    /// Number of the retransmission; `None` for answers and programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u8>,
 }
 
 impl Recorder {
@@ -92,7 +116,7 @@ impl Recorder {
 
     /// Takes the messages since the last call, and the number of those left out.
     pub fn take(&mut self) -> (Vec<MessageEvent>, u64) {
-        (std::mem::take(&mut self.messages), std::mem::take(&mut self.omitted))
+        (std::mem::take(&mut self.messages).into(), std::mem::take(&mut self.omitted))
     }
 
     /// Returns sender and receiver, also of a packet between a NAT and its destination.
@@ -132,11 +156,15 @@ impl Recorder {
         }
         self.seen += 1;
         if self.messages.len() >= MESSAGES {
+            self.messages.pop_front();
             self.omitted += 1;
-            return;
         }
-        let sent = || Sent { size: packet.bytes().len(), text: trace::line(packet.bytes()), is_retransmission };
-        self.messages.push(MessageEvent {
+        let attempt = meta.transmission.map(|transmission| transmission.attempt);
+        let sent =
+            || Sent { size: packet.bytes().len(), text: trace::line(packet.bytes()), is_retransmission, attempt };
+        let sending = self.sending.take_if(|_| matches!(kind, Kind::Sent));
+        let path = sending.filter(|(of, _)| Some(*of) == meta.transmission).map(|(_, path)| path);
+        self.messages.push_back(MessageEvent {
             at: seconds(now),
             sent: matches!(kind, Kind::Sent).then(sent),
             kind,
@@ -146,8 +174,35 @@ impl Recorder {
             to: to.index(),
             link: dropped.and_then(DropReason::link).map(LinkId::index),
             reason: dropped.map(reason),
+            path,
         });
     }
+}
+
+impl Monitor for Recorder {
+    fn sent(&mut self, _: Instant, node: NodeId, transmit: &Transmit<NodeId>, _: &[u8], path: Option<PeerSnapshot>) {
+        let transmission = transmit.exchange.map(|exchange| Transmission {
+            node,
+            exchange: exchange.as_u64(),
+            attempt: transmit.attempt,
+        });
+        self.sending = transmission.zip(path.map(PathState::from));
+    }
+
+    fn received(&mut self, now: Instant, node: NodeId, received: &ReceivedMessage<'_>) {
+        let ReceivedMessage { from, path, .. } = *received;
+        let (at, from) = (seconds(now), self.addresses.node(from).index());
+        let is_received = |event: &&mut MessageEvent| {
+            matches!(event.kind, Kind::Delivered) && (event.from, event.to) == (from, node.index())
+        };
+        // The network has just delivered it.
+        let mut latest = self.messages.iter_mut().rev().take_while(|event| event.at >= at);
+        if let Some(event) = latest.find(is_received) {
+            event.path = path.map(PathState::from);
+        }
+    }
+
+    fn event(&mut self, _: Instant, _: NodeId, _: &Event<NodeId>) {}
 }
 
 impl Observer for Recorder {
@@ -267,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_has_at_most_500_messages_and_counts_the_rest() {
+    fn a_frame_has_the_latest_500_messages_and_counts_the_rest() {
         let (mut simulation, [client, server], _) = simulation();
         for number in 0..1000_u16 {
             simulation.send(client, server, &number.to_be_bytes()).expect("two nodes");
@@ -276,6 +331,7 @@ mod tests {
         let recorder = simulation.observer_mut();
         let (events, omitted) = recorder.take();
         assert_eq!((events.len(), omitted, recorder.seen()), (MESSAGES, 1500, 2000));
+        assert_eq!(events.last().map(|event| event.id), Some(999), "the latest ones");
         assert_eq!((recorder.take().0.len(), recorder.confirmable.len()), (0, 0));
     }
 }

@@ -26,6 +26,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::control::{Control, Refusal, Request};
 use super::frames::Frames;
+use crate::error::UsageError;
 use crate::runtime;
 
 /// Maximum number of event streams.
@@ -106,8 +107,11 @@ impl Server {
     /// Listens on the address and serves this description of the network.
     pub fn start(address: SocketAddr, network: Value, controls: Sink) -> anyhow::Result<Self> {
         let runtime = runtime::start()?;
-        let listener = runtime::run(&runtime, TcpListener::bind(address)).with_context(|| {
-            format!("--live: {address} cannot be listened on; write another port, or none for a free one")
+        // A usage error: the hint for sockets of other commands is --bind.
+        let listener = runtime::run(&runtime, TcpListener::bind(address)).map_err(|error| {
+            UsageError(format!(
+                "--live={address}: {error}; write another port, or none for a free one: --live[=ADDR:PORT]"
+            ))
         })?;
         let address = listener.local_addr().context("the socket has no address")?;
         let frames = Arc::new(Frames::default());
@@ -199,7 +203,13 @@ fn refusal(hosts: &[String], request: &HttpRequest) -> Option<Response> {
     let value = |name: HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
     let is_known = |host: &[u8]| hosts.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(host));
     if !value(header::HOST).is_some_and(is_known) {
-        let problem = format!("Host: the live view is http://{}/", hosts.join("/ or http://"));
+        let address = hosts.first().map(String::as_str).unwrap_or_default();
+        let port = address.rsplit(':').next().unwrap_or_default();
+        let problem = format!(
+            "Host: the live view is http://{}/, on this machine only; from another one, run `ssh -L \
+             {port}:{address} HOST` there, with the same port at both ends, and open http://localhost:{port}/",
+            hosts.join("/ or http://")
+        );
         return Some(refused(StatusCode::MISDIRECTED_REQUEST, &problem));
     }
     let is_own = |origin: &[u8]| origin.strip_prefix(b"http://").is_some_and(is_known);

@@ -11,7 +11,7 @@ use conche_lab::scenario::ScenarioError;
 use conche_lab::trial::Emulation;
 use conche_netsim::Instant;
 
-use super::{Control, Progress, Recording, Refusal, Request, State, View, check};
+use super::{Control, Progress, Recording, Refusal, Request, Shown, State, View, check};
 use crate::Global;
 use crate::error::UsageError;
 use crate::runtime;
@@ -54,7 +54,7 @@ pub fn run(address: SocketAddr, experiment: &Experiment, global: &Global) -> any
     let seed = seed_of(cell.scenario.seed, 0);
     let replication = Replication { index: 0, count: cell.scenario.replications.get(), seed };
     let recording = Recording::default();
-    let emulation = Emulation::changeable(cell, replication, &[], &mut |topology| vec![recording.start(topology)]);
+    let emulation = Emulation::changeable(cell, replication, &[], &mut |topology| recording.start(topology).into());
     let emulation = emulation.map_err(|error| UsageError::of(cell.locate(ScenarioError::from(error))))?;
     let (sender, inputs) = channel();
     let interrupted = sender.clone();
@@ -66,7 +66,10 @@ pub fn run(address: SocketAddr, experiment: &Experiment, global: &Global) -> any
         }
     });
     let controls = Box::new(move |request| sender.send(Input::Control(request)).is_ok());
-    let view = View::open(address, (cell, &emulation), recording, true, controls, global)?;
+    let advice = "paused: press Play on the page; Ctrl-C ends it";
+    let cells = experiment.document().cells().len();
+    let shown = Shown { cell, cells, emulation: &emulation, is_simulation: true, advice };
+    let view = View::open(address, shown, recording, controls, global)?;
     let anchor = (emulation.now(), WallInstant::now());
     let mut player = Player { emulation, view, pace: Pace::Paused, speed: Some(1.0), anchor };
     player.publish()?;
@@ -124,7 +127,7 @@ impl Player<'_> {
             Control::Pause {} => self.pace = Pace::Paused,
             Control::Step {} => self.pace = Pace::Step(self.view.messages()),
             Control::Speed { value } => self.speed = value,
-            Control::Link(link) => return link.apply(&mut self.emulation),
+            Control::Link(link) => return link.apply(&mut self.emulation).map(drop),
         }
         self.anchor = (self.emulation.now(), WallInstant::now());
         Ok(())

@@ -13,7 +13,7 @@ use super::error::TrialError;
 use super::network::Network;
 use super::plan::Plan;
 use super::record::Record;
-use super::run::{Outside, RecordOptions, SharedObserver, Trial, nat_between};
+use super::run::{Outside, RecordOptions, Trace, Trial, nat_between};
 use super::series::{self, Sampled};
 use super::transfers::Routes;
 use crate::campaign::Replication;
@@ -34,7 +34,7 @@ pub struct Emulation<'a> {
 
 impl<'a> Emulation<'a> {
     /// Creates an emulation at time zero, with programs on the nodes of references such as `client`
-    /// or `client[0..3]`. `observe` returns observers of its packets.
+    /// or `client[0..3]`. `observe` returns observers of its packets, and at most one of its endpoints.
     ///
     /// Without programs it is the cell's simulation.
     ///
@@ -44,7 +44,7 @@ impl<'a> Emulation<'a> {
         cell: &'a Cell,
         replication: Replication,
         programs: &[String],
-        observe: &mut dyn FnMut(&Topology) -> Vec<SharedObserver>,
+        observe: &mut dyn FnMut(&Topology) -> Vec<Trace>,
     ) -> Result<Self, TrialError> {
         Self::on(Network::new(&cell.scenario, replication)?, cell, replication, programs, observe)
     }
@@ -57,7 +57,7 @@ impl<'a> Emulation<'a> {
         cell: &'a Cell,
         replication: Replication,
         programs: &[String],
-        observe: &mut dyn FnMut(&Topology) -> Vec<SharedObserver>,
+        observe: &mut dyn FnMut(&Topology) -> Vec<Trace>,
     ) -> Result<Self, TrialError> {
         let mut network = Network::new(&cell.scenario, replication)?;
         network.allow_all_changes();
@@ -69,7 +69,7 @@ impl<'a> Emulation<'a> {
         cell: &'a Cell,
         replication: Replication,
         programs: &[String],
-        observe: &mut dyn FnMut(&Topology) -> Vec<SharedObserver>,
+        observe: &mut dyn FnMut(&Topology) -> Vec<Trace>,
     ) -> Result<Self, TrialError> {
         let scenario = &*cell.scenario;
         let mut nodes = BTreeSet::new();
@@ -83,7 +83,8 @@ impl<'a> Emulation<'a> {
         plan.roles.retain(|node, _| !nodes.contains(node));
         let inbox = Inbox::default();
         let programs = (!nodes.is_empty()).then(|| (nodes.clone(), Rc::clone(&inbox)));
-        let outside = Outside { packets: observe(&network.topology), programs, ..Outside::default() };
+        let mut outside = Outside { programs, ..Outside::default() };
+        observe(&network.topology).into_iter().for_each(|trace| outside.observe(trace));
         let trial = Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed, outside)?;
         Ok(Self { trial, network, scenario, programs: nodes, inbox })
     }

@@ -289,13 +289,21 @@ pub(super) struct Outside<'a> {
     pub(super) substitutes: Option<Substitutes<'a>>,
 }
 
+impl Outside<'_> {
+    /// Adds an observer of packets, or replaces the one of endpoints.
+    pub(super) fn observe(&mut self, trace: Trace) {
+        match trace {
+            Trace::Packets(observer) => self.packets.push(observer),
+            Trace::Endpoints(monitor) => self.monitor = Some(monitor),
+        }
+    }
+}
+
 impl From<Option<Trace>> for Outside<'_> {
     fn from(trace: Option<Trace>) -> Self {
-        match trace {
-            None => Self::default(),
-            Some(Trace::Packets(observer)) => Self { packets: vec![observer], ..Self::default() },
-            Some(Trace::Endpoints(monitor)) => Self { monitor: Some(monitor), ..Self::default() },
-        }
+        let mut outside = Self::default();
+        trace.into_iter().for_each(|trace| outside.observe(trace));
+        outside
     }
 }
 

@@ -24,8 +24,12 @@ pub(super) trait Quantity: Sized {
     fn to_base(&self) -> u64;
 
     fn parse(input: &str) -> Result<Self, UnitError> {
-        let fail =
-            |problem: String| UnitError { input: input.to_owned(), what: Self::WHAT, problem, example: Self::EXAMPLE.into() };
+        let fail = |problem: String| UnitError {
+            input: input.to_owned(),
+            what: Self::WHAT,
+            problem,
+            example: Self::EXAMPLE.into(),
+        };
         let text = input.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = (&text[..end], text[end..].trim_start());

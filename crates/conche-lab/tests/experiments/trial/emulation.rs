@@ -111,7 +111,7 @@ fn simulated() -> Vec<Seen> {
 fn emulated(programs: &str, simulated: &[Seen]) -> (Vec<Seen>, usize) {
     let document = document(NETWORK);
     let log = Rc::new(RefCell::new(Log::default()));
-    let observers = &mut |_: &_| vec![Rc::<RefCell<Log>>::clone(&log) as _];
+    let observers = &mut |_: &_| vec![Trace::Packets(Rc::<RefCell<Log>>::clone(&log))];
     let mut emulation =
         Emulation::new(&document.cells()[0], FIRST, &[programs.to_owned()], observers).expect("it can be emulated");
     let of_programs = emulation.nodes("programs", programs).expect("there are some");
@@ -273,7 +273,7 @@ fn run_digest(cell: &Cell) -> (Digest, Duration) {
 /// Packets and end of a cell's run in steps, with links that may change.
 fn stepped_digest(cell: &Cell) -> (Digest, Instant) {
     let digest = Rc::new(RefCell::new(Digest::default()));
-    let observers = &mut |_: &_| vec![Rc::<RefCell<Digest>>::clone(&digest) as _];
+    let observers = &mut |_: &_| vec![Trace::Packets(Rc::<RefCell<Digest>>::clone(&digest))];
     let mut emulation = Emulation::changeable(cell, FIRST, &[], observers).expect("it can be stepped");
     let mut until = Instant::ZERO;
     while !emulation.simulate_to(until).expect("its changes are valid") {
@@ -305,7 +305,7 @@ fn a_simulation_in_steps_with_changeable_links_has_the_packets_of_its_run() {
 fn a_changed_link_delays_later_packets_and_fails_without_losing_its_settings() {
     let document = document(NETWORK);
     let log = Rc::new(RefCell::new(Log::default()));
-    let observers = &mut |_: &_| vec![Rc::<RefCell<Log>>::clone(&log) as _];
+    let observers = &mut |_: &_| vec![Trace::Packets(Rc::<RefCell<Log>>::clone(&log))];
     let mut emulation = Emulation::changeable(&document.cells()[0], FIRST, &[], observers).expect("it can be stepped");
     let named = |emulation: &Emulation<'_>, wanted| {
         let topology = emulation.topology();
