@@ -55,6 +55,9 @@ const STAGGER: Duration = Duration::from_millis(20);
 /// Longest pause of the main thread.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Maximum number of inputs between two looks at the time limit.
+const INPUTS: usize = 1_000;
+
 /// Time between looks for an open page.
 const PAGE: Duration = Duration::from_millis(20);
 
@@ -214,11 +217,13 @@ pub fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     };
     session.open_gate()?;
     session.show(&Clock::start(), live::State::Running)?;
-    let (clock, end) = session.run(handle, sender)?;
-    session.show(&clock, live::State::Ended)?;
+    let ended = session.run(handle, sender);
+    let started = Clock::start();
+    session.show(ended.as_ref().map_or(&started, |(clock, _)| clock), live::State::Ended)?;
     if let Some(view) = session.view.take() {
         view.close();
     }
+    let (clock, end) = ended?;
     let undelivered = session.undelivered();
     let silent = session.silent()?;
     let Session { emulation, commands, live_changes, .. } = session;
@@ -552,7 +557,7 @@ impl Session<'_> {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Ok((clock, End::Programs)),
             };
-            let mut input = first;
+            let (mut input, mut left) = (first, INPUTS);
             while let Some(one) = input {
                 match one {
                     Input::Datagram(entering) => self.enter(&mut clock, entering)?,
@@ -573,7 +578,8 @@ impl Session<'_> {
                         }
                     }
                 }
-                input = self.inputs.try_recv().ok();
+                left -= 1;
+                input = if left > 0 { self.inputs.try_recv().ok() } else { None };
             }
             let now = clock.now().min(limit);
             self.advance(&mut clock, now)?;
@@ -605,9 +611,6 @@ impl Session<'_> {
             }
             _ => Err(live::Refusal::Now("programs run on the wall clock: an emulation has no pause, step or speed")),
         };
-        if outcome.is_ok() {
-            self.show(clock, live::State::Running)?;
-        }
         // The page has gone.
         let _ = answer.send(outcome);
         Ok(())

@@ -52,6 +52,7 @@ pub enum Control {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkControl {
+    #[serde(deserialize_with = "place")]
     link: usize,
     /// Also the link in the opposite direction.
     #[serde(default)]
@@ -59,10 +60,25 @@ pub struct LinkControl {
     /// All links of the group.
     #[serde(default)]
     group: bool,
+    #[serde(default, deserialize_with = "present")]
     rate: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
     delay: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
     loss: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
     up: Option<bool>,
+}
+
+/// Reads a value, also `null`.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let place = value.as_u64().and_then(|place| usize::try_from(place).ok());
+    place.ok_or_else(|| serde::de::Error::custom("link: its number among the links of /network was expected, from 0"))
 }
 
 /// A change of links that a page has made, in the units of scenarios.
@@ -93,10 +109,10 @@ impl fmt::Display for LinkChange {
 }
 
 fn speed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    let speed = Option::<f64>::deserialize(deserializer)?;
-    match speed.is_none_or(|speed| SPEEDS.contains(&speed)) {
-        true => Ok(speed),
-        false => Err(serde::de::Error::custom(format_args!(
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        value if value.as_f64().is_some_and(|speed| SPEEDS.contains(&speed)) => Ok(value.as_f64()),
+        _ => Err(serde::de::Error::custom(format_args!(
             "a speed is a number from {} to {}, or null for as fast as possible",
             SPEEDS.start(),
             SPEEDS.end()
@@ -107,6 +123,9 @@ fn speed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::E
 impl Control {
     pub fn read(body: &[u8]) -> Result<Self, Refusal> {
         let value: Value = serde_json::from_slice(body).map_err(invalid)?;
+        if !value.is_object() {
+            return Err(invalid(r#"a control is a JSON object, as in {"action":"play"}"#));
+        }
         Self::deserialize(value).map_err(invalid)
     }
 }
@@ -121,10 +140,11 @@ fn read<T: DeserializeOwned>(key: &str, value: Option<Value>) -> Result<Option<T
     read.map_err(|error| Refusal::Invalid(format!("{key}: {error}")))
 }
 
-/// Reads a data rate, or `none` of a link without serialisation time.
+/// Reads a data rate, or `none` (`null`) of a link without serialisation time.
 fn read_rate(value: Option<Value>) -> Result<Option<Option<BitRate>>, Refusal> {
     let problem = match &value {
         None => return Ok(None),
+        Some(Value::Null) => return Ok(Some(None)),
         Some(value) => match value.as_str().map(str::trim) {
             Some("none") => return Ok(Some(None)),
             Some("") => "it is empty",
@@ -143,6 +163,9 @@ impl LinkControl {
     /// Changes the links, all or none.
     pub fn apply(self, emulation: &mut Emulation<'_>) -> Result<LinkChange, Refusal> {
         let (names, links) = self.links(emulation.topology())?;
+        if self.rate.is_none() && self.delay.is_none() && self.loss.is_none() && self.up.is_none() {
+            return Err(invalid("the change is empty; write at least one of rate, delay, loss and up"));
+        }
         let rate = read_rate(self.rate)?;
         let delay: Option<Span> = read("delay", self.delay)?;
         let loss: Option<Loss> = read("loss", self.loss)?;
@@ -152,7 +175,7 @@ impl LinkControl {
         if rate.is_some() || delay.is_some() || loss.is_some() {
             let change = |link: &LinkId| {
                 let config = emulation.link_config(*link);
-                let name = name(emulation.topology(), *link);
+                let name = emulation.topology().link_name(*link).unwrap_or_default();
                 let config = config.ok_or_else(|| {
                     Refusal::Invalid(format!(
                         "{name} is a hop of a radio network, without settings; take it down or up"
@@ -204,10 +227,6 @@ fn opposite<'a>(topology: &'a Topology, link: LinkId, name: &str) -> Option<&'a 
     let of_pair = topology.links().find(|(_, known)| Some(*known) == back.as_deref());
     let ends = topology.ends(link).map(|(from, to)| (to, from));
     of_pair.or_else(|| topology.links().find(|(known, _)| topology.ends(*known) == ends)).map(|(_, name)| name)
-}
-
-fn name(topology: &Topology, link: LinkId) -> &str {
-    topology.links().nth(link.index()).map_or("", |(_, name)| name)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
-use std::time::{Duration, Instant as WallInstant};
+use std::time::{Duration, Instant as WallInstant, SystemTime};
 
 use conche_lab::scenario::Cell;
 use conche_lab::trial::{Emulation, Trace};
@@ -108,6 +108,8 @@ pub struct Shown<'a> {
 pub struct View {
     server: Server,
     recording: Recording,
+    /// Tells this run from another one at the same address.
+    run: String,
     settings: Vec<(LinkId, Option<LinkConfig>)>,
     paths: Vec<(NodeId, NodeId)>,
     frames: u64,
@@ -117,6 +119,7 @@ pub struct View {
 #[derive(Serialize)]
 struct NetworkObject<'a> {
     schema: u32,
+    run: &'a str,
     scenario: &'a str,
     cell: String,
     scheme: String,
@@ -164,7 +167,8 @@ struct PathObject {
 }
 
 #[derive(Serialize)]
-struct Frame {
+struct Frame<'a> {
+    run: &'a str,
     n: u64,
     t: f64,
     state: State,
@@ -238,7 +242,9 @@ impl View {
         check_count("links", links.len(), MOST_LINKS)?;
         let paths: Vec<(NodeId, NodeId)> = emulation.paths().take(MOST_PATHS).collect();
         let settings = links.into_iter().map(|link| (link, emulation.link_config(link))).collect::<Vec<_>>();
-        let network = network(cell, emulation, &settings, &paths, is_simulation);
+        let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let run = format!("{:x}", started.as_nanos());
+        let network = network(&run, cell, emulation, &settings, &paths, is_simulation);
         let server = Server::start(address, serde_json::to_value(&network)?, controls)?;
         let live = format!("http://{}/", server.address());
         if global.json {
@@ -250,7 +256,7 @@ impl View {
             writeln!(out, "live view of {name} ({row}{of_several}) at {live}; {advice}")?;
             out.flush()?;
         }
-        Ok(Self { server, recording, settings, paths, frames: 0, due: WallInstant::now() })
+        Ok(Self { server, recording, run, settings, paths, frames: 0, due: WallInstant::now() })
     }
 
     /// Returns whether a page has read a frame.
@@ -304,7 +310,7 @@ impl View {
             (self.settings.iter().map(|(id, _)| link(*id)).collect(), self.paths.iter().map(path).collect());
         let (messages, omitted) = recorder.take();
         let (n, t) = (self.frames, seconds(emulation.now()));
-        let frame = Frame { n, t, state, speed, lateness_ms, links, changed, paths, messages, omitted };
+        let frame = Frame { run: &self.run, n, t, state, speed, lateness_ms, links, changed, paths, messages, omitted };
         self.server.frames().push(serde_json::to_string(&frame)?.into());
         self.frames += 1;
         self.due = WallInstant::now() + FRAME;
@@ -322,6 +328,7 @@ fn row(cell: &Cell) -> String {
 }
 
 fn network<'a>(
+    run: &'a str,
     cell: &'a Cell,
     emulation: &'a Emulation<'_>,
     settings: &[(LinkId, Option<LinkConfig>)],
@@ -357,6 +364,7 @@ fn network<'a>(
     let limit = emulation.limit();
     NetworkObject {
         schema: 1,
+        run,
         scenario: &cell.scenario.name,
         cell: row(cell),
         scheme: cell.schemes.join("+"),

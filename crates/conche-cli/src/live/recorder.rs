@@ -3,9 +3,11 @@
 //! Each packet costs a bounded amount of work and memory, whether or not a page is open.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use conche::PeerSnapshot;
-use conche::codec::{Message, MessageId, Type};
+use conche::codec::{Message, Type};
 
 use conche_netsim::node::{Monitor, ReceivedMessage};
 use conche_netsim::packet::{Packet, Transmission};
@@ -28,8 +30,8 @@ pub struct Recorder {
     paths: HashMap<(NodeId, NodeId), Transmissions>,
     messages: VecDeque<MessageEvent>,
     omitted: u64,
-    /// Sender, receiver and message ID of the latest Confirmable messages of programs.
-    confirmable: VecDeque<(NodeId, NodeId, MessageId)>,
+    /// Time, sender, receiver and hash of the latest Confirmable messages of programs.
+    confirmable: VecDeque<(Instant, (NodeId, NodeId, u64))>,
     /// Messages since the start.
     seen: u64,
     /// The path of the endpoint that sends next, in this transmission.
@@ -38,6 +40,12 @@ pub struct Recorder {
 
 /// Maximum number of Confirmable messages whose retransmissions are recognized.
 const CONFIRMABLE: usize = 512;
+
+/// How long a message ID belongs to one message, with default parameters (RFC 7252 §4.8.2).
+const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
+
+/// Maximum number of characters that describe a message.
+const TEXT: usize = 120;
 
 /// Transmissions of exchanges on a path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,20 +132,31 @@ impl Recorder {
         (self.addresses.node(packet.meta.from), self.addresses.node(packet.meta.to))
     }
 
-    /// Returns whether a program retransmits a Confirmable message.
-    fn repeats(&mut self, packet: &Packet) -> bool {
+    /// Counts a Confirmable message of a program, and returns whether it is a retransmission: the
+    /// same bytes within EXCHANGE_LIFETIME.
+    fn repeats(&mut self, now: Instant, packet: &Packet) -> bool {
         let message = Message::decode_extended(packet.bytes()).ok();
-        let Some(message) = message.filter(|message| message.ty() == Type::Confirmable) else { return false };
-        let (from, to) = self.ends(packet);
-        let key = (from, to, message.id());
-        if self.confirmable.contains(&key) {
-            return true;
+        if !message.is_some_and(|message| message.ty() == Type::Confirmable) {
+            return false;
         }
-        if self.confirmable.len() == CONFIRMABLE {
+        while self.confirmable.front().is_some_and(|(at, _)| now - *at > EXCHANGE_LIFETIME) {
             self.confirmable.pop_front();
         }
-        self.confirmable.push_back(key);
-        false
+        let (from, to) = self.ends(packet);
+        let mut hasher = DefaultHasher::new();
+        packet.bytes().hash(&mut hasher);
+        let key = (from, to, hasher.finish());
+        let is_known = self.confirmable.iter().any(|(_, known)| *known == key);
+        let path = self.paths.entry((from, to)).or_default();
+        path.all += 1;
+        path.again += u64::from(is_known);
+        if !is_known {
+            if self.confirmable.len() == CONFIRMABLE {
+                self.confirmable.pop_front();
+            }
+            self.confirmable.push_back((now, key));
+        }
+        is_known
     }
 
     /// Records an event, unless it is of a broadcast, which has no receiver.
@@ -160,8 +179,12 @@ impl Recorder {
             self.omitted += 1;
         }
         let attempt = meta.transmission.map(|transmission| transmission.attempt);
-        let sent =
-            || Sent { size: packet.bytes().len(), text: trace::line(packet.bytes()), is_retransmission, attempt };
+        let sent = || Sent {
+            size: packet.bytes().len(),
+            text: shortened(trace::line(packet.bytes())),
+            is_retransmission,
+            attempt,
+        };
         let sending = self.sending.take_if(|_| matches!(kind, Kind::Sent));
         let path = sending.filter(|(of, _)| Some(*of) == meta.transmission).map(|(_, path)| path);
         self.messages.push_back(MessageEvent {
@@ -215,7 +238,7 @@ impl Observer for Recorder {
                 path.again += u64::from(transmission.attempt > 0);
                 transmission.attempt > 0
             }
-            None => self.repeats(packet),
+            None => self.repeats(now, packet),
         };
         self.note(now, packet, Kind::Sent, is_retransmission, None);
     }
@@ -240,6 +263,15 @@ impl Observer for Recorder {
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
         self.note(now, packet, Kind::Delivered, false, None);
     }
+}
+
+/// Cuts a text after its first characters.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(TEXT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// Returns the time in seconds, in whole microseconds.

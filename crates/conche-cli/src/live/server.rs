@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use axum::Router;
@@ -31,6 +31,12 @@ use crate::runtime;
 
 /// Maximum number of event streams.
 const STREAMS: usize = 16;
+
+/// Time between looks for open streams, at the end.
+const POLL: Duration = Duration::from_millis(5);
+
+/// How long written answers may take to leave. Connections without a request stay open longer.
+const FLUSH: Duration = Duration::from_millis(100);
 
 /// Maximum size of a control.
 const BODY: usize = 4096;
@@ -72,6 +78,7 @@ pub struct Server {
     address: SocketAddr,
     network: Arc<Network>,
     frames: Arc<Frames>,
+    streams: Arc<Semaphore>,
     shut_down: oneshot::Sender<()>,
     ended: std::sync::mpsc::Receiver<Infallible>,
 }
@@ -116,10 +123,14 @@ impl Server {
         let address = listener.local_addr().context("the socket has no address")?;
         let frames = Arc::new(Frames::default());
         let streams = Arc::new(Semaphore::new(STREAMS));
-        let hosts = vec![address.to_string(), format!("localhost:{}", address.port())];
+        let mut hosts = vec![address.to_string(), format!("localhost:{}", address.port())];
+        // Browsers omit the default port.
+        if let Some(host) = hosts[0].strip_suffix(":80") {
+            hosts.extend([host.to_owned(), "localhost".to_owned()]);
+        }
         let network = Arc::new(Network(Mutex::new(network)));
-        let (described, shown) = (Arc::clone(&network), Arc::clone(&frames));
-        let shared = Shared { hosts, network: described, frames: shown, streams, controls };
+        let (described, shown, open) = (Arc::clone(&network), Arc::clone(&frames), Arc::clone(&streams));
+        let shared = Shared { hosts, network: described, frames: shown, streams: open, controls };
         let (shut_down, stopped) = oneshot::channel::<()>();
         let (sender, ended) = channel();
         let service = router(Arc::new(shared));
@@ -133,7 +144,7 @@ impl Server {
             // Accepting goes on after errors.
             let _ = runtime::run(&runtime, serving.into_future());
         })?;
-        Ok(Self { address, network, frames, shut_down, ended })
+        Ok(Self { address, network, frames, streams, shut_down, ended })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -151,9 +162,13 @@ impl Server {
     /// Ends the streams after their last frame, for at most `grace`.
     pub fn close(self, grace: Duration) {
         self.frames.close();
+        let deadline = Instant::now() + grace;
+        while self.streams.available_permits() < STREAMS && Instant::now() < deadline {
+            thread::sleep(POLL);
+        }
         // The thread has ended.
         let _ = self.shut_down.send(());
-        match self.ended.recv_timeout(grace) {
+        match self.ended.recv_timeout(FLUSH) {
             Ok(never) => match never {},
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }

@@ -41,6 +41,8 @@ struct Player<'a> {
     view: View,
     pace: Pace,
     speed: Option<f64>,
+    /// A control has changed what the latest frame shows.
+    is_stale: bool,
     /// A time of the run and of the wall clock that belong together.
     anchor: (Instant, WallInstant),
 }
@@ -58,12 +60,11 @@ pub fn run(address: SocketAddr, experiment: &Experiment, global: &Global) -> any
     let emulation = emulation.map_err(|error| UsageError::of(cell.locate(ScenarioError::from(error))))?;
     let (sender, inputs) = channel();
     let interrupted = sender.clone();
+    let (waiting, stop) = (runtime::start()?, runtime::stop_signal(runtime::GRACE)?);
     thread::spawn(move || {
-        // Without a handler the signals end the process.
-        if runtime::wait_for_stop(runtime::GRACE).is_ok() {
-            // The receiver has gone.
-            let _ = interrupted.send(Input::Stop);
-        }
+        runtime::run(&waiting, stop);
+        // The receiver has gone.
+        let _ = interrupted.send(Input::Stop);
     });
     let controls = Box::new(move |request| sender.send(Input::Control(request)).is_ok());
     let advice = "paused: press Play on the page; Ctrl-C ends it";
@@ -71,7 +72,7 @@ pub fn run(address: SocketAddr, experiment: &Experiment, global: &Global) -> any
     let shown = Shown { cell, cells, emulation: &emulation, is_simulation: true, advice };
     let view = View::open(address, shown, recording, controls, global)?;
     let anchor = (emulation.now(), WallInstant::now());
-    let mut player = Player { emulation, view, pace: Pace::Paused, speed: Some(1.0), anchor };
+    let mut player = Player { emulation, view, pace: Pace::Paused, speed: Some(1.0), is_stale: false, anchor };
     player.publish()?;
     player.run(&inputs)?;
     player.view.close();
@@ -88,9 +89,7 @@ impl Player<'_> {
             match input {
                 Ok(Input::Control(Request { control, answer })) => {
                     let outcome = self.control(control);
-                    if outcome.is_ok() {
-                        self.publish()?;
-                    }
+                    self.is_stale |= outcome.is_ok();
                     // The page has gone.
                     let _ = answer.send(outcome);
                 }
@@ -99,7 +98,7 @@ impl Player<'_> {
             }
             let before = self.pace;
             self.advance()?;
-            if self.pace != before || (self.is_running() && self.view.is_due()) {
+            if self.pace != before || ((self.is_running() || self.is_stale) && self.view.is_due()) {
                 self.publish()?;
             }
         }
@@ -111,10 +110,11 @@ impl Player<'_> {
 
     /// Returns how long to wait for a control; `None` without a limit.
     fn wait(&self) -> Option<Duration> {
+        let due = || self.view.due().saturating_duration_since(WallInstant::now());
         match (self.pace, self.speed) {
-            (Pace::Paused | Pace::Ended, _) => None,
+            (Pace::Paused | Pace::Ended, _) => self.is_stale.then(due),
             (Pace::Step(_), _) | (_, None) => Some(Duration::ZERO),
-            (Pace::Running, Some(_)) => Some(self.view.due().saturating_duration_since(WallInstant::now()).min(SLICE)),
+            (Pace::Running, Some(_)) => Some(due().min(SLICE)),
         }
     }
 
@@ -163,6 +163,7 @@ impl Player<'_> {
     }
 
     fn publish(&mut self) -> anyhow::Result<()> {
+        self.is_stale = false;
         let state = match self.pace {
             Pace::Paused => State::Paused,
             Pace::Running | Pace::Step(_) => State::Running,

@@ -161,7 +161,7 @@ fn messages<'a>(frames: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a 
 fn a_page_reads_the_network_and_steps_from_message_to_message() {
     let live = Live::start("run", SMALL, &["--only", "scheme=cocoa"]);
     let network = live.network();
-    assert_eq!(network["scenario"], "small");
+    assert_eq!((&network["scenario"], &network["cell"]), (&json!("small"), &json!("cocoa")));
     assert_eq!((&network["scheme"], &network["limit_s"]), (&json!("cocoa"), &json!(600.0)));
     let server = json!({ "name": "server", "group": "server", "role": "server", "is_program": false });
     assert_eq!(network["nodes"][3], server);
@@ -231,13 +231,18 @@ fn a_changed_link_delays_and_drops_what_follows() {
     live.accept(&json!({ "action": "play" }));
     let frames = events.until(is_ended);
     let changed: Vec<&Value> = frames.iter().flat_map(|frame| frame["changed"].as_array().expect("changes")).collect();
-    let links: Vec<_> = changed.iter().map(|link| link["link"].as_u64()).collect();
-    assert_eq!(links, [Some(4), Some(5), Some(0), Some(2)], "{changed:?}");
-    assert_eq!((&changed[0]["rate"], &changed[0]["delay"]), (&json!("30kbit/s"), &json!("1500ms")));
-    assert_eq!(changed[2]["loss"], "2%");
+    let mut links: Vec<_> = changed.iter().map(|link| link["link"].as_u64()).collect();
+    links.sort_unstable();
+    assert_eq!(links, [Some(0), Some(2), Some(4), Some(5)], "{changed:?}");
+    let of = |number: usize| changed.iter().find(|link| link["link"] == number).expect("a change");
+    assert_eq!((&of(CORE)["rate"], &of(CORE)["delay"]), (&json!("30kbit/s"), &json!("1.5s")));
+    assert_eq!((&of(2)["loss"], &of(2)["delay"]), (&json!("2%"), &json!("10ms")));
     let first = messages(&frames, "delivered").next().expect("a request")["at"].as_f64().expect("a time");
     let sent = messages(&frames, "sent").next().expect("a request")["at"].as_f64().expect("a time");
     assert!(first - sent > 1.5, "{first} {sent}");
+    let by = |kind, name: &'static str| messages(&frames, kind).filter(move |message| message[name].is_number());
+    assert!(by("sent", "rto_s").all(|sent| sent["to"] == 3) && by("sent", "rto_s").any(|sent| sent["attempt"] == 2));
+    assert!(by("delivered", "rto_s").any(|message| message["to"] == 0));
     let down: Vec<&Value> = messages(&frames, "dropped").filter(|dropped| dropped["reason"] == "link down").collect();
     assert!(!down.is_empty() && down.iter().all(|dropped| dropped["link"] == 3), "{down:?}");
     assert!(messages(&frames, "sent").any(|sent| sent["is_retransmission"] == true));
@@ -252,7 +257,20 @@ fn a_wrong_control_is_refused_with_what_would_be_right() {
     let link = |key: &str, value: Value| json!({ "action": "link", "link": CORE, key: value });
     let rate = live.refuse(400, &link("rate", json!("15")));
     assert_eq!(rate, "rate: `15` is not a data rate: a bare number has no unit; write it as in \"30kbit/s\"");
-    assert!(live.refuse(400, &link("rate", json!("0bit/s"))).contains("\"core>\" has a rate of zero"));
+    let zero = live.refuse(400, &link("rate", json!("0bit/s")));
+    assert!(
+        zero.contains("it is zero") && zero.contains("or \"none\" for a link whose packets take no time"),
+        "{zero}"
+    );
+    assert!(
+        live.refuse(400, &link("rate", json!(" "))).contains("it is empty; write a data rate as in \"30kbit/s\", or")
+    );
+    assert!(live.refuse(400, &link("delay", Value::Null)).contains("expected a time as in \"400ms\""));
+    assert!(live.refuse(400, &link("loss", json!("20"))).contains("has no unit; write it as in \"20%\""));
+    assert!(live.refuse(400, &link("loss", json!("-3%"))).contains("it is negative"));
+    assert!(live.refuse(400, &json!({ "action": "link", "link": CORE })).contains("the change is empty"));
+    assert!(live.refuse(400, &json!({ "action": "link", "link": "x", "up": true })).contains("link: its number"));
+    assert!(live.refuse(400, &json!("play")).contains("a control is a JSON object"));
     assert!(live.refuse(400, &link("loss", json!("101%"))).contains("it is above 100%"));
     assert!(live.refuse(400, &link("delay", json!(3))).contains("the bare number 3 has no unit"));
     assert!(live.refuse(400, &link("queue", json!("3kB"))).contains("unknown field `queue`"));
@@ -314,8 +332,7 @@ fn an_emulation_shows_its_programs_and_has_no_pause() {
     let mut live = Live::start("emulate", SMALL, &["--max-lateness", "1h", "--node", &program]);
     let network = live.network();
     assert_eq!((&network["is_simulation"], &network["nodes"][0]["is_program"]), (&json!(false), &json!(true)));
-    // client[1] is simulated.
-    assert_eq!(network["paths"], json!([{ "from": 1, "to": 3 }]));
+    assert_eq!(network["paths"], json!([{ "from": 0, "to": 3 }, { "from": 1, "to": 3 }]));
     let mut events = live.events();
     let mut frames = events.until(|frame| frame["t"].as_f64() > Some(0.0));
     for control in [json!({ "action": "pause" }), json!({ "action": "step" }), json!({ "action": "speed", "value": 2 })]
@@ -330,12 +347,62 @@ fn an_emulation_shows_its_programs_and_has_no_pause() {
     let of_program = |kind| messages(&frames, kind).filter(|message| message["from"] == 0).count();
     assert!(of_program("sent") > 0 && messages(&frames, "delivered").any(|message| message["to"] == 0), "{frames:?}");
     assert!(frames.iter().any(|frame| frame["changed"][0]["loss"] == "1.5%"));
-    assert!(frames.last().expect("a frame")["lateness_ms"].as_f64().is_some());
+    let last = frames.last().expect("a frame");
+    assert!(last["lateness_ms"].as_f64().is_some());
+    // client[1] is simulated: only its path has a state.
+    assert_eq!((&last["paths"][0][0], &last["paths"][0][1]), (&Value::Null, &Value::Null), "{last}");
+    assert!(last["paths"][0][3].as_u64() > Some(0) && last["paths"][1][0].as_f64().is_some(), "{last}");
     let mut report = String::new();
     live.process.0.stdout.take().expect("it is piped").read_to_string(&mut report).expect("text");
     assert_eq!(live.process.status(), Some(0));
     let report: Value = serde_json::from_str(report.lines().last().expect("a report")).expect("JSON");
     assert_eq!(report["end"], "programs");
+    let changes = &report["live_changes"];
+    assert_eq!((&changes["count"], &changes["first"][0]["links"]), (&json!(1), &json!(["core>"])), "{report}");
+    assert!(changes["first"][0]["loss"] == "1.5%" && changes["first"][0]["at_s"].as_f64().is_some(), "{report}");
+}
+
+#[test]
+fn programs_start_once_a_page_is_open() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let started = directory.path().join("started");
+    let program = format!("client[0]=touch {}", started.display());
+    let live = Live::start("emulate", SMALL, &["--max-lateness", "1h", "--node", &program]);
+    // The page itself is not enough: it may not draw yet.
+    assert_eq!(live.request("GET /", &[], "").0, 200);
+    assert!(live.refuse(409, &json!({ "action": "link", "link": CORE, "loss": "1%" })).contains("has not begun"));
+    assert!(!started.exists());
+    let frames = live.events().until(is_ended);
+    assert!(started.exists() && frames[0]["t"] == 0.0, "{frames:?}");
+    assert_eq!(live.process.status(), Some(0));
+}
+
+#[test]
+fn ctrl_c_ends_an_emulation_that_waits_for_a_page() {
+    let live = Live::start("emulate", SMALL, &["--node", "client[0]=true"]);
+    live.process.signal("INT");
+    assert_eq!(live.process.status(), Some(130));
+}
+
+#[test]
+fn an_emulation_that_fails_ends_its_page() {
+    let live = Live::start("emulate", SMALL, &["--node", "server=echo {bind}"]);
+    assert_eq!(live.events().until(is_ended).last().expect("a frame")["state"], "ended");
+    assert_eq!(live.process.status(), Some(1));
+}
+
+#[test]
+fn the_address_is_data_that_names_the_cell() {
+    let (_directory, file) = scenario(SMALL);
+    let mut of = conche();
+    of.args(["run", "-q"]).arg(&file).arg("--live").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Process(of.spawn().expect("it starts"));
+    let mut line = String::new();
+    BufReader::new(process.0.stdout.take().expect("it is piped")).read_line(&mut line).expect("an address");
+    assert!(line.starts_with("live view of small (default, 1 of 2 cells) at http://127.0.0.1:"), "{line}");
+    assert!(line.ends_with("/; paused: press Play on the page; Ctrl-C ends it\n"), "{line}");
+    process.signal("INT");
+    assert_eq!(process.status(), Some(0));
 }
 
 #[test]
@@ -359,5 +426,13 @@ fn runs_without_a_view_are_refused_with_a_reason() {
     let address = taken.local_addr().expect("it is bound");
     let (_directory, file) = scenario(SMALL);
     let ended = run(Command::new(CONCHE).arg("run").arg(&file).arg(format!("--live={address}")));
-    assert!(ended.status != Some(0) && ended.stderr.contains("cannot be listened on; write another port"), "{ended:?}");
+    assert!(
+        ended.status != Some(0) && ended.stderr.contains("write another port, or none for a free one"),
+        "{ended:?}"
+    );
+    assert!(ended.stderr.contains("--live") && !ended.stderr.contains("--bind"), "{ended:?}");
+    let separated = refused(SMALL, &["run", "--live", "8080"], &[]);
+    assert!(separated.contains("the address follows `=`: write --live=8080"), "{separated}");
+    let scheme = refused(SMALL, &["run"], &["--live", "--only", "scheme=cocoa:weak_k=1"]);
+    assert!(scheme.contains("for other controllers, write --controllers cocoa:weak_k=1"), "{scheme}");
 }

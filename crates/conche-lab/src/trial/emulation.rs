@@ -164,10 +164,10 @@ impl<'a> Emulation<'a> {
         &self.network.topology
     }
 
-    /// Returns the paths of simulated endpoints under congestion control, from sender to peer.
+    /// Returns the paths of the scenario's traffic, from sender to peer. Those of programs have no
+    /// [state](Self::path).
     pub fn paths(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        let paths = series::paths(self.trial.flows.iter()).map(|(from, to, _)| (from, to));
-        paths.filter(|(from, _)| !self.programs.contains(from))
+        series::paths(self.trial.flows.iter()).map(|(from, to, _)| (from, to))
     }
 
     /// Returns the state of a simulated endpoint's path to a peer, once it exists.
@@ -199,8 +199,7 @@ impl<'a> Emulation<'a> {
     /// # Errors
     /// If the link cannot change, or the configuration is invalid.
     pub fn change_link(&mut self, link: LinkId, config: LinkConfig) -> Result<(), TrialError> {
-        let name = self.network.topology.links().find(|(known, _)| *known == link).map_or("", |(_, name)| name);
-        config.check(name)?;
+        config.check(self.network.topology.link_name(link).unwrap_or_default())?;
         Ok(self.trial.simulation.change_link(link, config)?)
     }
 

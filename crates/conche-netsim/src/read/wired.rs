@@ -184,7 +184,9 @@ impl<'de> Visitor<'de> for Lossy {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
         match text {
             "none" => Ok(Loss::None),
-            text if text.contains('%') => text.parse().map(independent).map_err(E::custom),
+            text if text.contains(|c: char| c == '%' || c.is_ascii_digit()) => {
+                text.parse().map(independent).map_err(E::custom)
+            }
             text => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
         }
     }

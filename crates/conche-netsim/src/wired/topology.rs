@@ -290,6 +290,12 @@ impl Topology {
         (0..).map(LinkId).zip(self.links.iter().map(|edge| edge.name.as_str()))
     }
 
+    /// Returns a link's name.
+    #[must_use]
+    pub fn link_name(&self, link: LinkId) -> Option<&str> {
+        self.links.get(link.index()).map(|edge| edge.name.as_str())
+    }
+
     /// Returns the node where a link or hop starts, and the one where it ends.
     #[must_use]
     pub fn ends(&self, link: LinkId) -> Option<(NodeId, NodeId)> {
