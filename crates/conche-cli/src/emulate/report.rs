@@ -84,8 +84,8 @@ impl LiveChanges {
         }
         match self.count {
             0 => Ok(()),
-            1 => writeln!(out, "1 change of links by the live view: {}", shown.join(", ")),
-            count => writeln!(out, "{count} changes of links by the live view: {}", shown.join(", ")),
+            1 => writeln!(out, "1 change of links by the live view: {}", shown.join("; ")),
+            count => writeln!(out, "{count} changes of links by the live view: {}", shown.join("; ")),
         }
     }
 }

@@ -99,12 +99,11 @@ pub struct LinkChange {
 impl fmt::Display for LinkChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { links, rate, delay, loss, up } = self;
-        f.write_str(&links.join(" and "))?;
         let settings = [("rate", rate), ("delay", delay), ("loss", loss)];
-        settings
-            .iter()
-            .try_for_each(|(name, value)| value.iter().try_for_each(|value| write!(f, " {name} {value}")))?;
-        up.map_or(Ok(()), |up| f.write_str(if up { " up" } else { " down" }))
+        let settings = settings.iter().filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?)));
+        let up = up.map(|up| if up { "up" } else { "down" }.to_owned());
+        let all: Vec<String> = settings.chain(up).collect();
+        write!(f, "{} {}", links.join(" and "), all.join(", "))
     }
 }
 
