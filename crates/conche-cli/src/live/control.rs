@@ -154,7 +154,7 @@ fn read_rate(value: Option<Value>) -> Result<Option<Option<BitRate>>, Refusal> {
         },
     };
     Err(Refusal::Invalid(format!(
-        "rate: {problem}; write a data rate as in \"30kbit/s\", or \"none\" for a link whose packets take no time to send"
+        "rate: {problem}; write a data rate as in \"30kbit/s\", or \"none\" for a link without transmission time"
     )))
 }
 

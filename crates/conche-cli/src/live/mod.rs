@@ -99,7 +99,7 @@ pub struct Shown<'a> {
     pub cells: usize,
     pub emulation: &'a Emulation<'a>,
     pub is_simulation: bool,
-    /// What the user does next.
+    /// The next step of the user.
     pub advice: &'static str,
 }
 
@@ -108,7 +108,7 @@ pub struct Shown<'a> {
 pub struct View {
     server: Server,
     recording: Recording,
-    /// Tells this run from another one at the same address.
+    /// Identifies this run among others at the same address.
     run: String,
     settings: Vec<(LinkId, Option<LinkConfig>)>,
     paths: Vec<(NodeId, NodeId)>,

@@ -41,7 +41,7 @@ struct Player<'a> {
     view: View,
     pace: Pace,
     speed: Option<f64>,
-    /// A control has changed what the latest frame shows.
+    /// The latest frame is older than the last control.
     is_stale: bool,
     /// A time of the run and of the wall clock that belong together.
     anchor: (Instant, WallInstant),
@@ -67,7 +67,7 @@ pub fn run(address: SocketAddr, experiment: &Experiment, global: &Global) -> any
         let _ = interrupted.send(Input::Stop);
     });
     let controls = Box::new(move |request| sender.send(Input::Control(request)).is_ok());
-    let advice = "paused: press Play on the page; Ctrl-C ends it";
+    let advice = "paused: press Play; Ctrl-C ends it";
     let cells = experiment.document().cells().len();
     let shown = Shown { cell, cells, emulation: &emulation, is_simulation: true, advice };
     let view = View::open(address, shown, recording, controls, global)?;

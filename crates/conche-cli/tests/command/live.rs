@@ -258,10 +258,7 @@ fn a_wrong_control_is_refused_with_what_would_be_right() {
     let rate = live.refuse(400, &link("rate", json!("15")));
     assert_eq!(rate, "rate: `15` is not a data rate: a bare number has no unit; write it as in \"30kbit/s\"");
     let zero = live.refuse(400, &link("rate", json!("0bit/s")));
-    assert!(
-        zero.contains("it is zero") && zero.contains("or \"none\" for a link whose packets take no time"),
-        "{zero}"
-    );
+    assert!(zero.contains("it is zero") && zero.contains("or \"none\" for a link without transmission time"), "{zero}");
     assert!(
         live.refuse(400, &link("rate", json!(" "))).contains("it is empty; write a data rate as in \"30kbit/s\", or")
     );
@@ -400,7 +397,7 @@ fn the_address_is_data_that_names_the_cell() {
     let mut line = String::new();
     BufReader::new(process.0.stdout.take().expect("it is piped")).read_line(&mut line).expect("an address");
     assert!(line.starts_with("live view of small (default, 1 of 2 cells) at http://127.0.0.1:"), "{line}");
-    assert!(line.ends_with("/; paused: press Play on the page; Ctrl-C ends it\n"), "{line}");
+    assert!(line.ends_with("/; paused: press Play; Ctrl-C ends it\n"), "{line}");
     process.signal("INT");
     assert_eq!(process.status(), Some(0));
 }

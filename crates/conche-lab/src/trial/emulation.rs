@@ -164,7 +164,7 @@ impl<'a> Emulation<'a> {
         &self.network.topology
     }
 
-    /// Returns the paths of the scenario's traffic, from sender to peer. Those of programs have no
+    /// Returns the paths of the scenario's traffic, from sender to peer. Paths of programs have no
     /// [state](Self::path).
     pub fn paths(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         series::paths(self.trial.flows.iter()).map(|(from, to, _)| (from, to))
