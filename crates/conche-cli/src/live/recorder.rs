@@ -354,6 +354,30 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_a_program_is_no_retransmission_with_another_token_or_after_the_exchange_lifetime() {
+        let (mut simulation, [client, server], _) = simulation();
+        let first = [0x41, 0x01, 0x12, 0x34, 1];
+        let other_token = [0x41, 0x01, 0x12, 0x34, 2];
+        let mut send = |at, bytes| {
+            simulation.run_until(Instant::from_millis(at));
+            simulation.send(client, server, bytes).expect("two nodes");
+            let Transmissions { all, again } = simulation.observer().path(client, server);
+            (all, again)
+        };
+        assert_eq!(send(0, &first), (1, 0));
+        assert_eq!(send(1_000, &other_token), (2, 0));
+        assert_eq!(send(247_000, &first), (3, 1));
+        assert_eq!(send(248_001, &first), (4, 1));
+        assert_eq!(send(249_000, &first), (5, 2));
+    }
+
+    #[test]
+    fn a_long_description_of_a_message_is_cut() {
+        assert_eq!(shortened("é".repeat(TEXT)), "é".repeat(TEXT));
+        assert_eq!(shortened("é".repeat(TEXT + 1)), format!("{}…", "é".repeat(TEXT)));
+    }
+
+    #[test]
     fn a_frame_has_the_latest_500_messages_and_counts_the_rest() {
         let (mut simulation, [client, server], _) = simulation();
         for number in 0..1000_u16 {
@@ -363,7 +387,8 @@ mod tests {
         let recorder = simulation.observer_mut();
         let (events, omitted) = recorder.take();
         assert_eq!((events.len(), omitted, recorder.seen()), (MESSAGES, 1500, 2000));
-        assert_eq!(events.last().map(|event| event.id), Some(999), "the latest ones");
+        // After 498 of the last sent and dropped packets, the two that arrive.
+        assert_eq!((events[0].id, events[497].id, events[499].id), (751, 999, 1), "the latest ones");
         assert_eq!((recorder.take().0.len(), recorder.confirmable.len()), (0, 0));
     }
 }

@@ -1,9 +1,12 @@
 //! The HTTP server of the live view, for pages of this machine only.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{self, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,11 +21,14 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::serve::Listener;
 use futures_util::stream;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::io::{AsyncRead, Join, ReadBuf};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::control::{Control, Refusal, Request};
 use super::frames::Frames;
@@ -31,6 +37,9 @@ use crate::runtime;
 
 /// Maximum number of event streams.
 const STREAMS: usize = 16;
+
+/// Maximum number of connections.
+const CONNECTIONS: usize = 64;
 
 /// Time between looks for open streams, at the end.
 const POLL: Duration = Duration::from_millis(5);
@@ -102,6 +111,41 @@ impl Network {
     }
 }
 
+/// A listener with a limit of open connections; further ones wait.
+struct Bounded {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+}
+
+/// The receiving half of a connection, and its place.
+struct Receiving {
+    half: OwnedReadHalf,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl AsyncRead for Receiving {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.half).poll_read(cx, buf)
+    }
+}
+
+impl Listener for Bounded {
+    type Io = Join<Receiving, OwnedWriteHalf>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+        // It is never closed.
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let (stream, from) = Listener::accept(&mut self.listener).await;
+        let (half, sending) = stream.into_split();
+        (tokio::io::join(Receiving { half, _place: place }, sending), from)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
 struct Shared {
     hosts: Vec<String>,
     network: Arc<Network>,
@@ -137,6 +181,7 @@ impl Server {
         thread::Builder::new().name("live view".to_owned()).spawn(move || {
             // Dropped at the end, which the receiver notices.
             let _sender = sender;
+            let listener = Bounded { listener, places: Arc::new(Semaphore::new(CONNECTIONS)) };
             let serving = axum::serve(listener, service).with_graceful_shutdown(async {
                 // A dropped sender stops it, too.
                 let _ = stopped.await;

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -316,6 +317,21 @@ fn sixteen_pages_can_be_open() {
     let mut pages: Vec<Events> = (0..16).map(|_| live.events()).collect();
     pages.iter_mut().for_each(|page| assert_eq!(page.status(), 200));
     assert_eq!(live.events().status(), 503);
+}
+
+#[test]
+fn a_connection_beyond_64_waits_until_another_one_ends() {
+    let live = Live::start("run", SMALL, &[]);
+    let idle: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(live.address).expect("it listens")).collect();
+    let mut next = TcpStream::connect(live.address).expect("it listens");
+    write!(next, "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", live.address).expect("it is sent");
+    next.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
+    assert!(next.read(&mut [0; 1]).is_err(), "no place is free");
+    drop(idle);
+    next.set_read_timeout(None).expect("no timeout");
+    let mut answer = String::new();
+    next.read_to_string(&mut answer).expect("text");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
 
 #[test]
