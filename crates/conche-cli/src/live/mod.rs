@@ -253,7 +253,7 @@ impl View {
             let (name, row) = (&cell.scenario.name, row(cell));
             let of_several = if cells > 1 { format!(", 1 of {cells} cells") } else { String::new() };
             let mut out = io::stdout().lock();
-            writeln!(out, "live view of {name} ({row}{of_several}) at {live}; {advice}")?;
+            writeln!(out, "live view of {name} ({row}{of_several}) at {live} ({advice})")?;
             out.flush()?;
         }
         Ok(Self { server, recording, run, settings, paths, frames: 0, due: WallInstant::now() })

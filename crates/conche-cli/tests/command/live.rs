@@ -413,7 +413,7 @@ fn the_address_is_data_that_names_the_cell() {
     let mut line = String::new();
     BufReader::new(process.0.stdout.take().expect("it is piped")).read_line(&mut line).expect("an address");
     assert!(line.starts_with("live view of small (default, 1 of 2 cells) at http://127.0.0.1:"), "{line}");
-    assert!(line.ends_with("/; paused: press Play; Ctrl-C ends it\n"), "{line}");
+    assert!(line.ends_with("/ (paused: press Play; Ctrl-C ends it)\n"), "{line}");
     process.signal("INT");
     assert_eq!(process.status(), Some(0));
 }
