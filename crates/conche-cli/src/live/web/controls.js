@@ -19,16 +19,16 @@ export const send = async (control) => {
   throw new Refused(answer.error ?? `The command answers with ${response.status}.`);
 };
 
-/// Keys that a field or a button takes itself.
-const takes = (target, key) => target.closest('textarea, select, input, [contenteditable], dialog')
-  || (key === ' ' && target.closest('button, summary, a'));
+/// Keys that a field or a button takes itself. A radio button needs no Space: arrow keys choose it.
+const takes = (target, key) => target.closest('input:not([type=checkbox], [type=radio]), dialog')
+  || (key === ' ' && target.closest('button, select, [type=checkbox]'));
 
 export class Controls {
   #is_simulation;
   #state = '';
   #report;
 
-  /// `report` shows a problem.
+  /// `report` shows a text, and whether it is a problem.
   constructor({ is_simulation }, report) {
     this.#is_simulation = is_simulation;
     this.#report = report;
@@ -56,7 +56,7 @@ export class Controls {
     try {
       await send(control);
     } catch (error) {
-      this.#report(error.message);
+      this.#report(error.message, true);
     }
   }
 
@@ -67,7 +67,9 @@ export class Controls {
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || takes(event.target, event.key)) return;
     const can_control = this.#is_simulation && this.#state && this.#state !== 'ended';
+    const is_control = event.key === ' ' || event.key === '.';
     if (event.key === '?') $('keys').showModal();
+    else if (!this.#is_simulation && is_control) this.#report('Programs run in real time: no pause, no step.');
     else if (event.key === ' ' && can_control && !event.repeat) this.#play();
     else if (event.key === '.' && can_control) this.#step();
     else return;

@@ -2,14 +2,18 @@
 
 const digits = (value, count) => value.toFixed(count);
 
-/// Returns a time since the start of the run, as in `2 min 03.4 s`.
-export const time = (seconds) => {
+/// Returns a time since the start of the run, as in `2 min 03.4 s`; `count` are the digits after the
+/// decimal point if there are minutes.
+export const time = (seconds, count = 1) => {
   if (seconds < 120) return `${digits(seconds, 3)} s`;
-  const tenths = Math.round(seconds * 10);
-  const [hours, minutes, rest] = [Math.floor(tenths / 36_000), Math.floor(tenths / 600) % 60, (tenths % 600) / 10];
-  const end = `${minutes} min ${digits(rest, 1).padStart(4, '0')} s`;
-  return hours ? `${hours} h ${end.padStart(13, '0')}` : end;
+  const scale = 10 ** count, parts = Math.round(seconds * scale);
+  const [hours, minutes] = [Math.floor(parts / scale / 3600), Math.floor(parts / scale / 60) % 60];
+  const rest = digits((parts % (60 * scale)) / scale, count).padStart(3 + count, '0');
+  return hours ? `${hours} h ${String(minutes).padStart(2, '0')} min ${rest} s` : `${minutes} min ${rest} s`;
 };
+
+/// Returns a time in milliseconds, in all its digits.
+export const exact = (seconds) => time(seconds, 3);
 
 /// Returns a limit of the scenario, as in `24 h`.
 export const duration = (seconds) => {

@@ -54,6 +54,8 @@ export class Graph {
       edge.title = drawn('title');
       write(edge.title, names.join('\n'));
       edge.queues = new Map();
+      /// Marks of failed directions, by link.
+      edge.failed = new Map();
       edge.element = drawn('g', {
         class: `edge${links[first].is_radio ? ' radio' : ''}`,
         role: 'button',
@@ -99,6 +101,8 @@ export class Graph {
       edge.places = places;
       edge.queues.forEach((line) => line.remove());
       edge.queues.clear();
+      edge.failed.forEach((line) => line.remove());
+      edge.failed.clear();
       Object.assign(this.#stops[at], { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 });
     });
     this.#nodes.forEach(({ element, circle, label }, at) => {
@@ -137,10 +141,26 @@ export class Graph {
     });
     for (const edge of this.#edges) {
       if (!edge.is_changed) continue;
+      edge.links.forEach((at) => this.#draw_failed(edge, at, !links[at][6]));
       edge.element.classList.toggle('down', edge.links.some((at) => !links[at][6]));
       edge.element.classList.toggle('dropping', edge.is_dropping_now);
       Object.assign(edge, { is_dropping: edge.is_dropping_now, is_dropping_now: false, is_changed: false });
     }
+  }
+
+  /// Draws the half of a failed link at the end that sends, since the other direction may work.
+  #draw_failed(edge, at, is_down) {
+    edge.failed.get(at)?.remove();
+    edge.failed.delete(at);
+    if (!is_down || !edge.places) return;
+    const { from, to, name } = this.#network.links[at];
+    const [a, b] = [edge.places[from], edge.places[to]];
+    const ends = { x1: a.x, y1: a.y, x2: (a.x + b.x) / 2, y2: (a.y + b.y) / 2 };
+    const title = drawn('title');
+    write(title, `${name} has failed`);
+    const mark = drawn('g', {}, title, drawn('line', { class: 'cover', ...ends }), drawn('line', { class: 'failed', ...ends }));
+    edge.failed.set(at, mark);
+    edge.line.after(mark);
   }
 
   #draw_queue(edge, at, packets) {

@@ -3,6 +3,8 @@ import { $, made, write } from './dom.js';
 import { Refused, send } from './controls.js';
 
 const FIELDS = ['rate', 'delay', 'loss'];
+/// Names in a text; more are counted.
+const NAMES = 3;
 /// Names of the counts, with their places in a frame.
 const COUNTS = [['sent', 2], ['lost', 3], ['queue drops', 4], ['other drops', 5]];
 
@@ -15,6 +17,8 @@ export class LinkPanel {
   #is_up = true;
   /// Fields that the user has changed since the last change was sent.
   #changed = new Set();
+  #is_ended = false;
+  #is_sending = false;
 
   /// `on_select` receives the index of the link, or null.
   constructor(network, on_select, report) {
@@ -33,6 +37,12 @@ export class LinkPanel {
       $(name).addEventListener('input', () => {
         this.#changed.add(name);
         this.#show_problem(name, '');
+        this.#show_changed();
+      });
+      $(name).addEventListener('keydown', (event) => {
+        if (event.key !== 'Escape' || !this.#changed.delete(name)) return;
+        this.#show_problem(name, '');
+        this.#fill();
       });
     }
     $('link-form').addEventListener('submit', (event) => {
@@ -45,6 +55,25 @@ export class LinkPanel {
 
   /// Selects one of these links: the next one, if one of them is selected.
   select_next(links) { this.select(links[(links.indexOf(this.#selected) + 1) % links.length]); }
+
+  /// Returns the names of links as a text.
+  names(links) {
+    const { links: all } = this.#network;
+    if (links.length <= NAMES) return links.map((at) => all[at].name).join(', ');
+    const groups = [...new Set(links.map((at) => all[at].group))];
+    const is_whole = all.filter((it) => groups.includes(it.group)).length === links.length;
+    return is_whole ? `all ${links.length} links of ${groups.join(', ')}` : `${links.length} links`;
+  }
+
+  /// Returns the links that a change reaches, as the command finds them.
+  #reached(link, { both, group }) {
+    const { links } = this.#network, { name, from, to } = links[link];
+    const back = name.endsWith('>') ? `${name.slice(0, -1)}<` : name.endsWith('<') ? `${name.slice(0, -1)}>` : null;
+    const named = links.findIndex((it) => it.name === back);
+    const opposite = named >= 0 ? named : links.findIndex((it) => it.from === to && it.to === from);
+    const own = both && opposite >= 0 ? [link, opposite] : [link];
+    return group ? links.flatMap((it, at) => own.some((one) => links[one].group === it.group) ? [at] : []) : own;
+  }
 
   select(link) {
     this.#selected = link;
@@ -71,6 +100,7 @@ export class LinkPanel {
     write(this.#counts.get('queued'), `${packets ?? '–'}${bytes ? ` (${bytes} B)` : ''}`);
     COUNTS.forEach(([name, at]) => write(this.#counts.get(name), String(counts[at - 2])));
     this.#is_up = counts[4];
+    this.#is_ended = frame.state === 'ended';
     this.#fill();
   }
 
@@ -79,11 +109,18 @@ export class LinkPanel {
     const link = this.#network.links[this.#selected];
     for (const name of FIELDS) {
       if (this.#changed.has(name)) continue;
-      const value = link[name] ?? '';
+      const value = link[name] ?? (link.can_change ? 'none' : '');
       if ($(name).value !== value) $(name).value = value;
-      $(name).placeholder = link[name] === null ? 'none' : '';
     }
     if (!this.#changed.has('up')) $('up').checked = this.#is_up;
+    this.#show_changed();
+  }
+
+  /// Marks the fields with values that the link does not have.
+  #show_changed() {
+    for (const name of [...FIELDS, 'up']) $(name).closest('label').classList.toggle('changed', this.#changed.has(name));
+    $('apply').disabled = this.#is_ended;
+    write($('unapplied'), this.#is_ended ? 'The run ended.' : this.#changed.size ? 'not applied' : '');
   }
 
   #show_problem(name, text) {
@@ -100,6 +137,7 @@ export class LinkPanel {
   }
 
   async #apply() {
+    if (this.#is_sending || this.#is_ended) return;
     const link = this.#selected;
     this.#clear_problems();
     if (!this.#changed.size) {
@@ -109,17 +147,18 @@ export class LinkPanel {
     const control = { action: 'link', link, both: $('both').checked, group: $('group').checked };
     const sent = [...this.#changed];
     for (const name of sent) control[name] = name === 'up' ? $('up').checked : $(name).value.trim();
-    $('apply').disabled = true;
+    // A disabled button would lose the focus.
+    this.#is_sending = true;
     try {
       await send(control);
       if (this.#selected === link) sent.forEach((name) => this.#changed.delete(name));
-      const { name, group } = this.#network.links[link];
       const settings = sent.map((it) => it === 'up' ? (control.up ? 'up' : 'down') : `${it} ${control[it]}`);
-      this.#report(`Changed ${control.group ? `all links of ${group}` : name}: ${settings.join(', ')}.`);
+      this.#report(`Changed ${this.names(this.#reached(link, control))}: ${settings.join(', ')}.`);
     } catch (error) {
       if (this.#selected === link) this.#refuse(error, sent);
     } finally {
-      $('apply').disabled = false;
+      this.#is_sending = false;
+      this.#show_changed();
     }
   }
 

@@ -1,7 +1,7 @@
 // The page of the live view: receives the frames of a run, and draws them.
 import { $, made, write } from './dom.js';
 import { Controls } from './controls.js';
-import { duration, time } from './format.js';
+import { duration, exact, plural, time } from './format.js';
 import { Graph } from './graph.js';
 import { hops } from './layout.js';
 import { LinkPanel } from './link.js';
@@ -16,6 +16,10 @@ const PATHS = 3;
 /// Nodes that are chosen at first.
 const CHOSEN_FIRST = 2;
 const RETRY_MS = 2000, HISTORY_MS = 1000;
+/// Names of links in a text; more are counted.
+const NAMES = 3;
+/// Text of an own change stays for this time.
+const OWN_MS = 1500;
 const RTO_DASHES = ['', '9 3', '9 3 2 3'], SRTT_DASH = '4 3';
 
 const STATES = {
@@ -28,6 +32,8 @@ const report = (text, is_wrong = false) => {
   write($('status'), text);
   $('status').classList.toggle('wrong', is_wrong);
 };
+/// Returns the number at the end of a line, for readers who do not see its colour.
+const mark = (colour) => String(colour + 1);
 const report_problem = (text) => report(text, true);
 
 class View {
@@ -45,11 +51,13 @@ class View {
   #is_waiting = false;
   #is_connected = true;
   #state = '';
+  /// When the user of this page last changed a link.
+  #changed_at = -Infinity;
 
   constructor(network) {
     this.#network = network;
     this.#record = new Record(network);
-    this.#controls = new Controls(network, report_problem);
+    this.#controls = new Controls(network, report);
     this.#graph = new Graph($('graph'), network, {
       on_node: (node) => this.#toggle(node),
       on_link: (links) => this.#panel.select_next(links),
@@ -57,9 +65,12 @@ class View {
     this.#panel = new LinkPanel(network, (link) => {
       this.#graph.select_link(link);
       this.#draw_soon();
-    }, report);
+    }, (text) => {
+      this.#changed_at = performance.now();
+      report(text);
+    });
     this.#charts = new Charts($('plots'), [
-      { title: 'RTO of the next exchange and smoothed RTT, in s', empty: 'Choose a simulated node that sends.', least: 1 },
+      { title: 'RTO of the next exchange and smoothed RTT, in s', empty: '', least: 1 },
       { title: 'Queues, in packets', empty: 'No packet was in a queue at the time of a frame.', least: 2 },
       { title: 'Retransmissions since the start', empty: '', is_counter: true, least: 4 },
       { title: 'Dropped packets of all links since the start', empty: '', is_counter: true, least: 4, has_axis: true },
@@ -77,9 +88,19 @@ class View {
   add(frame) {
     const { last } = this;
     this.#record.add(frame);
+    this.#show_changes(frame.t);
     this.#draw_soon();
     // A slow page misses frames, and the changes in them.
     if (last && frame.n > last.n + 1) this.#read_settings();
+  }
+
+  /// Reports changes by the scenario or another page.
+  #show_changes(at) {
+    const links_of = new Map();
+    for (const { link, text } of this.#record.latest_changes) links_of.set(text, [...links_of.get(text) ?? [], link]);
+    if (!links_of.size || performance.now() - this.#changed_at < OWN_MS) return;
+    const texts = [...links_of].slice(0, NAMES).map(([text, links]) => `${this.#panel.names(links)}: ${text}`);
+    report(`Changed at ${exact(at)}: ${texts.join('; ')}${links_of.size > NAMES ? '; …' : ''}.`);
   }
 
   async #read_settings() {
@@ -104,13 +125,12 @@ class View {
   }
 
   #show_network() {
-    const { scenario, scheme, seed, limit_s, nodes } = this.#network;
-    document.title = `${scenario}, ${scheme} – conche live`;
-    write($('what'), `${scenario} · ${scheme} · seed ${seed}`);
-    write($('limit'), limit_s === null ? '' : `of ${duration(limit_s)}`);
+    const { scenario, scheme, cell = scheme, seed, limit_s, nodes } = this.#network;
+    document.title = `${scenario}, ${cell} – conche live`;
+    write($('what'), `${scenario} · ${cell} · seed ${seed}${limit_s === null ? '' : ` · time limit ${duration(limit_s)}`}`);
     $('lateness').hidden = this.#network.is_simulation;
-    $('nodes').append(...nodes.map(({ name, is_program }, at) =>
-      made('option', { value: at, textContent: is_program ? `${name} (program)` : name })));
+    $('nodes').append(...nodes.flatMap(({ name, is_program, role }, at) => role === 'router' ? [] :
+      [made('option', { value: at, textContent: is_program ? `${name} (program)` : name })]));
     $('nodes').addEventListener('change', () => {
       const { value } = $('nodes');
       $('nodes').value = '';
@@ -120,12 +140,18 @@ class View {
 
   #choose_first() {
     const { paths, nodes } = this.#network;
-    const senders = [...new Set(paths.map((it) => it.from))];
-    const clients = nodes.flatMap((it, at) => it.role === 'client' || it.role === 'both' ? [at] : []);
-    (senders.length ? senders : clients).slice(0, CHOSEN_FIRST).forEach((node) => this.#toggle(node));
+    const which = (test) => nodes.flatMap((it, at) => test(it) ? [at] : []);
+    const programs = which((it) => it.is_program), senders = paths.map((it) => it.from);
+    const clients = which((it) => it.role === 'client' || it.role === 'both');
+    [...new Set([...programs, ...senders, ...clients])].slice(0, CHOSEN_FIRST).forEach((node) => this.#toggle(node));
   }
 
   #toggle(node) {
+    const { name, role } = this.#network.nodes[node];
+    if (role === 'router') {
+      report_problem(`${name} is a router, which sends no messages: choose a client or a server.`);
+      return;
+    }
     if (this.#chosen.has(node)) {
       this.#chosen.delete(node);
     } else {
@@ -144,7 +170,7 @@ class View {
         this.#toggle(node);
         $('nodes').focus();
       });
-      const item = made('li', {}, made('span', { textContent: name }), remove);
+      const item = made('li', {}, made('span', { textContent: `${colour + 1} ${name}` }), remove);
       item.dataset.colour = colour;
       return item;
     }));
@@ -176,8 +202,8 @@ class View {
     this.#panel.show(frame);
     const span = document.querySelector('[name=window]:checked').value;
     this.#charts.show(record, span === 'all' ? null : Number(span), this.#lines());
-    write($('omitted'), record.omitted ? `${record.omitted} left out: too many in a frame` : '');
-    if (!$('hold').checked) this.#sequence.show(record.messages_of([...this.#chosen.keys()]), this.#chosen);
+    write($('omitted'), record.omitted ? `${plural(record.omitted, 'event')} left out: too fast` : '');
+    if (!$('hold').checked) this.#sequence.show(record.messages_of([...this.#chosen.keys()]), this.#chosen, record.gaps);
   }
 
   /// Returns the paths from a node, or else to it: first those of chosen peers.
@@ -199,25 +225,33 @@ class View {
       own.slice(0, PATHS).filter((path) => !rto.has(path)).forEach((path, at) => {
         const { from, to } = paths[path];
         const name = own.length > 1 || from !== node ? `${nodes[from].name} to ${nodes[to].name}` : nodes[from].name;
-        const line = (quantity, values, dash) => ({ label: `${name} ${quantity}`, colour, values, dash, unit: ' s' });
+        const line = (quantity, values, dash) => ({ label: `${name} ${quantity}`, colour, mark: mark(colour), values, dash, unit: ' s' });
         const both = [line('RTO', record.rto[path], RTO_DASHES[at]), line('SRTT', record.srtt[path], SRTT_DASH)];
         // Some controllers estimate no RTT.
         rto.set(path, record.has_srtt[path] ? both : both.slice(0, 1));
       });
     }
     const retransmissions = chosen.filter(([node]) => record.retransmissions[node])
-      .map(([node, colour]) => ({ label: nodes[node].name, colour, values: record.retransmissions[node] }));
+      .map(([node, colour]) => ({ label: nodes[node].name, colour, mark: mark(colour), values: record.retransmissions[node] }));
+    const of_programs = chosen.some(([node]) => nodes[node].is_program) && record.omitted > 0
+      ? 'Those of programs are counted from the shown messages: some are missing.' : '';
     const [lost, queue, other] = record.drops;
     return [
-      Object.assign([...rto.values()].flat(), { note: notes.join(' ') }),
-      [...this.#queued()].map(([link, colour]) => ({ label: links[link].name, colour, values: record.queue[link] })),
-      [...retransmissions, { label: 'all nodes', colour: 'all', values: record.total }],
+      Object.assign([...rto.values()].flat(), { note: this.#rto_note(rto.size, notes) }),
+      this.#queued().map(([link, colour]) => ({ label: links[link].name, colour, mark: mark(colour), values: record.queue[link] })),
+      Object.assign([...retransmissions, { label: 'all nodes', colour: 'all', values: record.total }], { note: of_programs }),
       [
         { label: 'lost', colour: 1, values: lost },
         { label: 'queue drops', colour: 0, values: queue, dash: '7 3' },
         { label: 'other drops', colour: 'all', values: other, dash: '2 3' },
       ],
     ];
+  }
+
+  #rto_note(count, notes) {
+    if (count) return ['Timeout of the next exchange, without the backoff of the current one.', ...notes].join(' ');
+    return [...this.#chosen.keys()].some((node) => this.#network.nodes[node].is_program)
+      ? 'The RTO of a program is unknown: choose a simulated client.' : 'Choose a simulated node that sends.';
   }
 
   /// Returns the links of the longest queues, and the selected one.

@@ -2,7 +2,9 @@
 import { drawn, made, on_width, set, size, write } from './dom.js';
 import { short, time } from './format.js';
 
-const LEFT = 46, RIGHT = 10, TOP = 7, AXIS = 20;
+const LEFT = 46, RIGHT = 14, TOP = 7, AXIS = 20;
+/// Pixels without samples that a line crosses as dots.
+const GAP = 6;
 /// Height of a chart: at least this, and more on a high screen with all panels side by side.
 const HEIGHT = 104, WIDE = 1200, OTHERS = 425;
 
@@ -16,10 +18,11 @@ const ticks = (low, high, count) => {
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 };
 
-/// Returns the path of a series: each value holds until the next sample. Samples in one column of
-/// pixels become a line from the least to the greatest of them.
-const trace = (values, times, first, count, x, y, right) => {
-  let path = '', column = 0, low = 0, high = 0, last = 0, is_open = false, is_pending = false;
+/// Returns the path of a series, and that of its gaps: each value holds until the next sample, or
+/// until the time in `held`. Samples in one column of pixels become a line from the least to the
+/// greatest of them.
+const trace = (values, { times, held, count }, first, x, y) => {
+  let path = '', gaps = '', column = 0, low = 0, high = 0, last = 0, is_open = false, is_pending = false;
   const flush = () => {
     if (!is_pending) return;
     path += is_open ? `H${column}` : `M${column} ${y(last)}`;
@@ -40,12 +43,17 @@ const trace = (values, times, first, count, x, y, right) => {
       high = Math.max(high, value);
     } else {
       flush();
+      const known = Math.max(column, x(held[at]));
+      if (is_open && place - known > GAP) {
+        path += `H${known}M${place - 1} ${y(value)}H${place}`;
+        gaps += `M${known} ${y(last)}L${place} ${y(value)}`;
+      }
       [column, low, high, is_pending] = [place, value, value, true];
     }
     last = value;
   }
   flush();
-  return is_open ? `${path}H${right}` : path;
+  return { path, gaps, end: is_open ? { x: column, y: y(last) } : null };
 };
 
 class Chart {
@@ -72,7 +80,7 @@ class Chart {
   }
 
   draw({ record, width, tall, begin, end, cursor }, lines) {
-    const { times, count } = record;
+    const { count } = record;
     const height = TOP + tall + (this.has_axis ? AXIS : 4), right = width - RIGHT;
     size(this.#svg, width, height);
     const x = (at) => Math.round(LEFT + (right - LEFT) * Math.max(0, at - begin) / (end - begin));
@@ -86,7 +94,12 @@ class Chart {
       return drawn('path', { d: `M${x(at)} ${TOP}v${tall}` }, title);
     }));
     this.#legends(lines);
-    lines.forEach((line, at) => this.#entries[at].path.setAttribute('d', trace(line.values, times, first, count, x, y, right)));
+    lines.forEach((line, at) => {
+      const entry = this.#entries[at], { path, gaps, end } = trace(line.values, record, first, x, y);
+      set(entry.path, { d: path });
+      set(entry.gaps, { d: gaps });
+      set(entry.number, end ? { x: end.x + 3, y: end.y + 3.5, visibility: 'visible' } : { visibility: 'hidden' });
+    });
     const at_cursor = cursor === null ? count - 1 : record.index_at(cursor);
     lines.forEach((line, at) => {
       const value = count ? line.values[at_cursor] : NaN;
@@ -129,21 +142,26 @@ class Chart {
   }
 
   #legends(lines) {
-    write(this.#note, lines.length ? lines.note ?? '' : this.empty);
+    write(this.#note, lines.note ?? (lines.length ? '' : this.empty));
     this.#note.hidden = !this.#note.textContent;
     this.#legend.hidden = !lines.length;
     const keys = lines.map((it) => `${it.label}\n${it.colour}\n${it.dash ?? ''}`).join('\n');
     if (keys === this.#keys) return;
     this.#keys = keys;
-    this.#entries = lines.map(({ label, colour, dash }) => {
+    this.#entries = lines.map(({ label, colour, dash, mark = '' }) => {
       const style = { 'data-colour': colour, ...(dash && { 'stroke-dasharray': dash }) };
       const line = (attributes) => drawn('path', { ...style, ...attributes });
       const value = made('b');
       const swatch = drawn('svg', { width: 18, height: 10, class: 'lines', 'aria-hidden': true }, line({ d: 'M0 5H18' }));
       const path = line({ 'data-label': label });
-      return { path, value, item: made('li', {}, swatch, made('span', { textContent: label }), ' ', value) };
+      const gaps = drawn('path', { 'data-colour': colour, class: 'gap' });
+      // Colours alone do not tell all readers the lines apart.
+      const number = drawn('text', { 'data-colour': colour });
+      write(number, mark);
+      const name = made('span', { textContent: mark ? `${mark} ${label}` : label });
+      return { path, gaps, number, value, item: made('li', {}, swatch, name, ' ', value) };
     });
-    this.#lines.replaceChildren(...this.#entries.map((it) => it.path));
+    this.#lines.replaceChildren(...this.#entries.flatMap((it) => [it.gaps, it.path, it.number]));
     this.#legend.replaceChildren(...this.#entries.map((it) => it.item));
     this.#legend.setAttribute('aria-label', this.#title);
   }

@@ -5,8 +5,8 @@ const VALUES = 8e6;
 const SAMPLES = 6000;
 /// Of each node.
 export const MESSAGES = 40;
-/// Messages that are still under way, and changes of links.
-const UNFINISHED = 4096, CHANGES = 200;
+/// Messages that are still under way, changes of links, and gaps in the messages.
+const UNFINISHED = 4096, CHANGES = 200, GAPS = 200;
 
 const is_sender = (network, node) => network.paths.some((it) => it.from === node);
 
@@ -18,33 +18,42 @@ export class Record {
   peaks;
   /// Times at which the settings or the state of a link changed: `{ at, text }`.
   changes = [];
-  /// Messages left out by the command.
+  /// Changes of the last frame: `{ link, text }`.
+  latest_changes = [];
+  /// Events of messages that the command left out.
   omitted = 0;
+  /// Times before which such events are missing, with their number: `{ at, omitted }`.
+  gaps = [];
   #network;
   #capacity;
   #messages;
+  /// Retransmissions of each program.
+  #program_counts;
   #unfinished = new Map();
 
   constructor(network) {
     const { nodes, links, paths } = network;
-    const senders = nodes.map((_, node) => is_sender(network, node));
-    const series = 3 * paths.length + links.length + 4;
+    const senders = nodes.map(({ is_program }, node) => is_program || is_sender(network, node));
+    const series = 3 * paths.length + links.length + nodes.filter((it) => it.is_program).length + 6;
     this.#network = network;
     this.#capacity = Math.max(600, Math.min(SAMPLES, Math.floor(VALUES / series)));
     const column = () => new Float32Array(this.#capacity);
     this.times = new Float64Array(this.#capacity);
+    /// Until when the values of the sample before each sample hold.
+    this.held = new Float64Array(this.#capacity);
     this.rto = paths.map(column);
     this.srtt = paths.map(column);
     /// Whether the path ever had an estimate.
     this.has_srtt = paths.map(() => false);
     this.queue = links.map(column);
     this.peaks = links.map(() => 0);
-    /// By sending node; null for the others.
+    /// By sending node; null for the others. Those of programs are counted from the messages.
     this.retransmissions = senders.map((it) => it ? column() : null);
     this.total = column();
     /// Lost, dropped by queues, and other drops, of all links.
     this.drops = [column(), column(), column()];
     this.#messages = nodes.map(() => []);
+    this.#program_counts = new Map(nodes.flatMap(({ is_program }, node) => is_program ? [[node, 0]] : []));
   }
 
   /// Adds a frame that is newer than the others.
@@ -54,33 +63,49 @@ export class Record {
     if (is_later) this.count += 1;
     const at = this.count - 1;
     this.times[at] = frame.t;
+    // Only packets change the values, apart from timers.
+    if (is_later) this.held[at] = this.#is_complete(frame) ? frame.messages[0]?.at ?? frame.t : this.times[at - 1] ?? 0;
     this.#add_links(frame, at);
-    this.#add_paths(frame, at);
+    if (!this.#is_complete(frame)) this.#add_gap(frame);
     frame.messages.forEach((it) => this.#add_message(it));
-    this.omitted += frame.omitted;
+    this.#add_paths(frame, at);
     this.frame = frame;
+  }
+
+  /// Returns whether the frame has all events since the last one.
+  #is_complete(frame) { return !frame.omitted && (!this.frame || frame.n === this.frame.n + 1); }
+
+  /// The command keeps the latest events of a frame, so the missing ones are earlier.
+  #add_gap({ messages, omitted, t }) {
+    this.omitted += omitted;
+    this.gaps.push({ at: messages[0]?.at ?? t, omitted });
+    if (this.gaps.length > GAPS) this.gaps.shift();
+    for (const message of this.#unfinished.values()) message.is_unknown = !message.ends.length;
   }
 
   #add_links(frame, at) {
     const drops = [0, 0, 0];
+    this.latest_changes = [];
     frame.links.forEach(([packets, , , ...rest], link) => {
       this.queue[link][at] = packets ?? NaN;
       this.peaks[link] = Math.max(this.peaks[link], packets ?? 0);
       drops.forEach((_, kind) => { drops[kind] += rest[kind]; });
       const is_up = rest[3];
       if (this.frame && this.frame.links[link][6] !== is_up) {
-        this.#add_change(frame.t, `${this.#network.links[link].name} ${is_up ? 'up' : 'down'}`);
+        this.#add_change(frame.t, link, is_up ? 'up' : 'down');
       }
     });
     drops.forEach((count, kind) => { this.drops[kind][at] = count; });
     for (const { link, ...settings } of frame.changed) {
       Object.assign(this.#network.links[link], settings);
-      const text = Object.entries(settings).map(([name, value]) => `${name} ${value}`).join(', ');
-      this.#add_change(frame.t, `${this.#network.links[link].name}: ${text}`);
+      const text = Object.entries(settings).map(([name, value]) => `${name} ${value ?? 'none'}`).join(', ');
+      this.#add_change(frame.t, link, text);
     }
   }
 
-  #add_change(at, text) {
+  #add_change(at, link, setting) {
+    this.latest_changes.push({ link, text: setting });
+    const text = `${this.#network.links[link].name}: ${setting}`;
     const last = this.changes.at(-1);
     if (last?.at === at) last.text = last.text.length < 300 ? `${last.text}\n${text}` : last.text;
     else this.changes.push({ at, text });
@@ -98,6 +123,10 @@ export class Record {
       by_node.set(from, (by_node.get(from) ?? 0) + retransmissions);
       total += retransmissions;
     });
+    for (const [node, count] of this.#program_counts) {
+      by_node.set(node, (by_node.get(node) ?? 0) + count);
+      total += count;
+    }
     for (const [node, count] of by_node) this.retransmissions[node][at] = count;
     this.total[at] = total;
   }
@@ -107,13 +136,20 @@ export class Record {
       const message = { ...event, ends: [] };
       this.#keep(event.from, message);
       if (event.to !== event.from) this.#keep(event.to, message);
+      const own = this.#program_counts.get(event.from);
+      if (own !== undefined && event.is_retransmission) this.#program_counts.set(event.from, own + 1);
       this.#unfinished.set(event.id, message);
-      if (this.#unfinished.size > UNFINISHED) this.#unfinished.delete(this.#unfinished.keys().next().value);
+      if (this.#unfinished.size > UNFINISHED) this.#give_up(this.#unfinished.values().next().value);
       return;
     }
     // The message can be older than the history that this page has received. A copy that a link
     // made has the id of its original.
     this.#unfinished.get(event.id)?.ends.push(event);
+  }
+
+  #give_up(message) {
+    message.is_unknown = true;
+    this.#unfinished.delete(message.id);
   }
 
   #keep(node, message) {
@@ -132,8 +168,10 @@ export class Record {
   #thin() {
     const half = this.count >> 1, kept = half >> 1;
     const senders = this.retransmissions.filter(Boolean);
-    for (const column of [this.times, this.total, ...this.rto, ...this.srtt, ...this.queue, ...senders, ...this.drops]) {
-      for (let to = 0; to < kept; to++) column[to] = column[2 * to];
+    for (const column of [this.times, this.held, this.total, ...this.rto, ...this.srtt, ...this.queue, ...senders, ...this.drops]) {
+      // The values before a sample hold until those of the sample that was dropped.
+      const shift = column === this.held ? 1 : 0;
+      for (let to = 1; to < kept; to++) column[to] = column[2 * to - shift];
       column.copyWithin(kept, half, this.count);
     }
     this.count -= half - kept;
