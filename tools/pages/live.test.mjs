@@ -128,6 +128,119 @@ test('mouse and keys play, pause and step a simulation', async (t) => {
   assert.match(await page.getByLabel('Rate').inputValue(), /\./);
 });
 
+test('keys work after a choice of speed, window, link and Hold', async (t) => {
+  const { page } = await simulated(t);
+  const time = page.locator('#time');
+  const choices = [
+    () => page.locator('#speeds').getByText('10×', { exact: true }).click(),
+    () => page.locator('#windows').getByText('60 s', { exact: true }).click(),
+    () => page.getByLabel('Hold').check(),
+    () => page.getByRole('combobox', { name: 'Link' }).selectOption({ label: 'uplink: modem → server' }),
+  ];
+  for (const choose of choices) {
+    await choose();
+    const before = await time.innerText();
+    await page.keyboard.press('.');
+    await until(page, (last) => document.getElementById('time').textContent !== last, before);
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+  }
+  await page.locator('#speeds').getByText('1×', { exact: true }).click();
+  await page.keyboard.press('Space');
+  await in_state(page, 'running');
+  assert.equal(await page.locator('#speeds :checked').inputValue(), '1');
+  await page.locator('#windows').getByText('10 s', { exact: true }).click();
+  await page.keyboard.press('Space');
+  await in_state(page, 'paused');
+});
+
+test('events that were left out are gaps in the messages and the charts', async (t) => {
+  const { address } = await start(t, ['run', scenario, '--live']);
+  const { links, paths, nodes } = await (await fetch(`${address}network`)).json();
+  const [meter, server] = ['meter[0]', 'server'].map((name) => nodes.findIndex((it) => it.name === name));
+  const sent = (id, at) => ({
+    kind: 'sent', at, id, is_duplicate: false, from: meter, to: server, size: 21, text: `CON ${id}`, is_retransmission: false,
+    link: null, reason: null,
+  });
+  const frame = (n, t, rto, messages, omitted, state = 'running') => ({
+    n, t, state, speed: null, lateness_ms: null, links: links.map(() => [0, 0, 0, 0, 0, 0, true]), changed: [],
+    paths: paths.map(() => [rto, null, 0, 0, 0]), messages, omitted,
+  });
+  const frames = [
+    frame(0, 0, 2, [], 0), frame(1, 1, 2, [sent(1, 0.5)], 0), frame(2, 60, 3, [sent(900, 59)], 900),
+    // Nothing happened for a minute.
+    frame(3, 120, 3, [sent(901, 119)], 0, 'ended'),
+  ];
+  const body = frames.map((it) => `id: ${it.n}\ndata: ${JSON.stringify(it)}\n\n`).join('');
+  const prepare = (page) => page.route('**/events', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
+  const page = await open(t, address, { prepare });
+  await in_state(page, 'ended');
+  assert.deepEqual(await page.locator('.gaps text').allTextContents(), ['… 900 events of all nodes left out']);
+  const labels = await page.locator('g.message').evaluateAll((all) => all.map((it) => it.getAttribute('aria-label')));
+  assert.deepEqual(labels.map((it) => it.match(/state (.*)/)[1]), ['unknown: its end was left out', 'under way', 'under way']);
+  const gaps = await page.locator('figure').first().locator('svg:not(.lines) path.gap').evaluateAll((all) =>
+    all.map((it) => it.getAttribute('d').split('M').length - 1));
+  assert.deepEqual([...new Set(gaps)], [1]);
+  await page.getByRole('combobox', { name: 'Link' }).selectOption({ label: 'uplink: modem → server' });
+  assert.ok(await page.getByRole('button', { name: 'Apply' }).isDisabled());
+  await page.getByText('The run ended.', { exact: true }).waitFor();
+});
+
+test('a changed field is marked until it is applied or restored', async (t) => {
+  const { page, address } = await simulated(t);
+  const other = await open(t, address);
+  await page.getByRole('combobox', { name: 'Link' }).selectOption({ label: 'uplink: modem → server' });
+  const loss = page.getByLabel('Loss'), mark = page.locator('#unapplied');
+  await loss.fill('20%');
+  assert.equal(await mark.innerText(), 'not applied');
+  await loss.press('Escape');
+  assert.deepEqual([await mark.innerText(), await loss.inputValue()], ['', '0%']);
+  await loss.fill('30%');
+  await page.getByLabel('Both directions').check();
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.getByText('Changed uplink, downlink: loss 30%.').waitFor();
+  await mark.filter({ hasText: /^$/ }).waitFor({ state: 'attached' });
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'apply');
+  await other.getByText('Changed at 0.000 s: uplink, downlink: loss 30%.').waitFor();
+});
+
+test('Apply is in sight on a low screen, also with an error', async (t) => {
+  const { page } = await simulated(t, { viewport: { width: 1280, height: 720 }, allowed: [/400/] });
+  await page.getByRole('combobox', { name: 'Link' }).selectOption({ label: 'uplink: modem → server' });
+  const is_seen = () => page.locator('#apply').evaluate((it) => {
+    const { left, top, width, height } = it.getBoundingClientRect();
+    return document.elementFromPoint(left + width / 2, top + height / 2) === it;
+  });
+  assert.ok(await is_seen());
+  await page.getByLabel('Loss').fill('20');
+  await page.getByLabel('Loss').press('Enter');
+  await page.locator('#loss-problem').filter({ hasText: '20' }).waitFor();
+  assert.ok(await is_seen());
+  await picture(page, 'live-low');
+});
+
+test('a router is not chosen', async (t) => {
+  const { page } = await simulated(t);
+  await node(page, 'modem').click();
+  await page.getByText('modem is a router').waitFor();
+  assert.equal(await node(page, 'modem').getAttribute('aria-pressed'), 'false');
+});
+
+test('a narrower page stays at the latest message', async (t) => {
+  const { page } = await simulated(t);
+  await play(page, '100×');
+  await until(page, () => document.querySelectorAll('g.message').length > 30);
+  await pause(page);
+  for (const width of [1400, 400, 1000]) {
+    await page.setViewportSize({ width, height: 800 });
+    await until(page, () => {
+      const { scrollTop, clientHeight, scrollHeight } = document.getElementById('sequence');
+      return scrollHeight > clientHeight && scrollTop + clientHeight > scrollHeight - 5;
+    });
+  }
+});
+
 test('a chosen node has its RTO in the chart', async (t) => {
   const { page } = await simulated(t);
   await play(page, '10×');
@@ -207,6 +320,8 @@ test('a link goes down and up, and a group changes together', async (t) => {
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.locator('g.edge.down').waitFor({ state: 'attached' });
   assert.equal(await page.locator('g.edge.down').count(), 1);
+  // The other direction works.
+  assert.equal(await page.locator('.edge line.failed').count(), 1);
   await page.getByRole('checkbox', { name: 'Up' }).check();
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.locator('g.edge.down').waitFor({ state: 'detached' });
@@ -214,7 +329,7 @@ test('a link goes down and up, and a group changes together', async (t) => {
   await page.getByLabel('Both directions').check();
   await page.getByLabel('All of').check();
   await page.getByRole('button', { name: 'Apply' }).click();
-  await page.getByText('Changed all links').waitFor();
+  await page.getByText('Changed all 6 links of yard>, yard<: delay 70ms.').waitFor();
   const others = await links.locator('option').evaluateAll((all) =>
     all.filter((it) => /meter\[2\]/.test(it.textContent)).map((it) => it.textContent));
   for (const label of [there, back, ...others]) {
@@ -281,6 +396,39 @@ test('a page connects again, and shows each message once', async (t) => {
   assert.equal(streams, 2);
 });
 
+test('a page loads again if another run answers', async (t) => {
+  const { page } = await simulated(t, { allowed: [/ERR_/] });
+  let is_other = false;
+  await page.route('**/network', async (route) => {
+    const response = await route.fetch();
+    const network = await response.json();
+    await route.fulfill({ response, json: is_other ? { ...network, scenario: 'another' } : network });
+  });
+  await page.evaluate(() => {
+    const hide = (is_hidden) => {
+      Object.defineProperty(document, 'hidden', { value: is_hidden, configurable: true });
+      dispatchEvent(new Event('visibilitychange'));
+    };
+    Object.assign(window, { hide });
+  });
+  // A hidden page has no stream, and the same run continues.
+  await page.evaluate(() => window.hide(true));
+  await page.evaluate(() => window.hide(false));
+  await page.keyboard.press('.');
+  await until(page, () => document.getElementById('time').textContent !== '0.000 s');
+  is_other = true;
+  await page.evaluate(() => window.hide(true));
+  await page.evaluate(() => window.hide(false));
+  await page.getByText('another · default').waitFor();
+});
+
+test('a page that the command refuses says why', async (t) => {
+  const { address } = await start(t, ['run', scenario, '--live']);
+  const prepare = (page) => page.route('**/events', (route) => route.fulfill({ status: 503, json: { error: 'Too many pages.' } }));
+  const page = await pages.open(t, browser, address, { prepare, allowed: [/503/] });
+  await page.getByText('Too many pages. The page tries again.').waitFor();
+});
+
 test('a lost connection is said', async (t) => {
   const { page, server } = await simulated(t, { allowed: [/ERR_/] });
   server.kill('SIGKILL');
@@ -300,7 +448,11 @@ test('a program is seen in an emulation', async (t) => {
   await in_state(page, 'running');
   assert.equal(await page.getByRole('button', { name: 'Play' }).count(), 0);
   assert.equal(await page.locator('.node.program').count(), 1);
-  await page.getByLabel('Choose a node').selectOption('meter[0] (program)');
+  // Programs come first.
+  assert.match(await page.locator('#chosen li').first().innerText(), /meter\[0\]/);
+  assert.equal(await line(page, 'meter[0]').count(), 1);
+  await page.keyboard.press('Space');
+  await page.getByText('Programs run in real time').waitFor();
   writeFileSync(began, '');
   const get = page.locator('g.message').filter({ hasText: /GET .*time/ }).first();
   await get.locator('.point').waitFor({ state: 'attached' });

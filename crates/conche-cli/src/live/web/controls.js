@@ -4,15 +4,20 @@ import { $, write } from './dom.js';
 /// The reason that the command has given to refuse a control.
 export class Refused extends Error {}
 
+/// Browsers open at most six connections to an address, and each page holds one.
+const ANSWER_MS = 5000;
+
 /// Sends a control; an error has a text for the user.
 export const send = async (control) => {
   let response;
   try {
     response = await fetch('control', {
       method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(control),
+      signal: AbortSignal.timeout(ANSWER_MS),
     });
-  } catch {
-    throw new Error('The command does not answer.');
+  } catch (error) {
+    throw new Error(error.name === 'TimeoutError'
+      ? 'The command does not answer: close other pages of the live view.' : 'The command does not answer.');
   }
   if (response.ok) return;
   const answer = await response.json().catch(() => ({}));

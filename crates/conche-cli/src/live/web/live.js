@@ -23,7 +23,7 @@ const OWN_MS = 1500;
 const RTO_DASHES = ['', '9 3', '9 3 2 3'], SRTT_DASH = '4 3';
 
 const STATES = {
-  paused: 'Paused. Play or Space starts the run, Step or . goes to the next packet.',
+  paused: 'Paused. Play or Space starts the run, Step or . goes to the next event of a packet.',
   running: 'Running.',
   ended: 'The run ended. The page keeps what it has received.',
 };
@@ -208,8 +208,8 @@ class View {
 
   /// Returns the paths from a node, or else to it: first those of chosen peers.
   #paths_of(node) {
-    const { paths } = this.#network;
-    const of = (end, other) => paths.flatMap((it, at) => it[end] === node ? [{ at, is_first: this.#chosen.has(it[other]) }] : []);
+    const { paths, nodes } = this.#network;
+    const of = (end, other) => paths.flatMap((it, at) => it[end] === node && !nodes[it.from].is_program ? [{ at, is_first: this.#chosen.has(it[other]) }] : []);
     const from = of('from', 'to');
     const own = from.length ? from : of('to', 'from');
     return [...own.filter((it) => it.is_first), ...own.filter((it) => !it.is_first)].map((it) => it.at);
@@ -233,7 +233,7 @@ class View {
     }
     const retransmissions = chosen.filter(([node]) => record.retransmissions[node])
       .map(([node, colour]) => ({ label: nodes[node].name, colour, mark: mark(colour), values: record.retransmissions[node] }));
-    const of_programs = chosen.some(([node]) => nodes[node].is_program) && record.omitted > 0
+    const of_programs = chosen.some(([node]) => record.is_counted_here(node)) && record.omitted > 0
       ? 'Those of programs are counted from the shown messages: some are missing.' : '';
     const [lost, queue, other] = record.drops;
     return [
@@ -276,25 +276,81 @@ class View {
   }
 }
 
+/// Returns what makes a run another one; settings of links change during a run.
+const identity = ({ run, scenario, scheme, cell, seed, nodes, links, paths }) => JSON.stringify(
+  [run, scenario, scheme, cell, seed, nodes, links.map(({ name, from, to }) => [name, from, to]), paths],
+);
+
 /// Receives frames, and opens the stream again when it breaks.
 class Stream {
   #view;
-  #source = null;
+  #identity;
+  #source = { close() {} };
   #is_lost = false;
+  #was_reported = false;
+  #is_ended = false;
   #timer = 0;
+  #retrying = 0;
 
-  constructor(view) {
+  constructor(view, network) {
     this.#view = view;
+    this.#identity = identity(network);
+    addEventListener('visibilitychange', () => this.#change_visibility());
     this.#open();
   }
 
+  async #reopen() {
+    try {
+      const network = await (await fetch('network', { signal: AbortSignal.timeout(RETRY_MS) })).json();
+      if (identity(network) !== this.#identity) location.reload();
+      else this.#open();
+    } catch {
+      this.#retry();
+    }
+  }
+
+  #retry() {
+    clearTimeout(this.#retrying);
+    this.#retrying = setTimeout(() => { if (!document.hidden) this.#reopen(); }, RETRY_MS);
+  }
+
+  /// Closes the stream of a hidden page, since a browser opens at most six to an address. The
+  /// history has what the page misses.
+  #change_visibility() {
+    if (this.#is_ended) return;
+    if (!document.hidden) this.#reopen();
+    else {
+      clearTimeout(this.#timer);
+      this.#source.close();
+      this.#is_lost = true;
+    }
+  }
+
+  /// Returns why the command refuses a stream, or an empty text.
+  async #refusal() {
+    const stop = new AbortController();
+    try {
+      const response = await fetch('events', { signal: stop.signal });
+      return response.ok ? '' : (await response.json()).error ?? '';
+    } catch {
+      return '';
+    } finally {
+      stop.abort();
+    }
+  }
+
   #open() {
+    clearTimeout(this.#retrying);
+    this.#source.close();
     this.#source = new EventSource('events');
     let has_current = !this.#is_lost;
+    let was_open = false;
     this.#source.onopen = () => {
+      was_open = true;
       if (!this.#is_lost) return;
       this.#is_lost = false;
-      report('Connected again.');
+      if (this.#was_reported) report('Connected again.');
+      this.#was_reported = false;
       this.#view.set_connected(true);
       // The history of the same run reaches the last frame: otherwise this is another run.
       this.#timer = setTimeout(() => { if (!has_current) location.reload(); }, HISTORY_MS);
@@ -310,15 +366,22 @@ class Stream {
       has_current = true;
       this.#view.add(frame);
       // The command may exit now.
-      if (frame.state === 'ended') this.#source.close();
+      if (frame.state === 'ended') {
+        this.#is_ended = true;
+        this.#source.close();
+      }
     };
-    this.#source.onerror = () => {
+    this.#source.onerror = async () => {
       clearTimeout(this.#timer);
       this.#source.close();
-      if (!this.#is_lost) report_problem('The connection to the command is lost. The page tries again.');
       this.#is_lost = true;
       this.#view.set_connected(false);
-      setTimeout(() => this.#open(), RETRY_MS);
+      this.#retry();
+      if (this.#was_reported) return;
+      this.#was_reported = true;
+      report_problem('The connection to the command is lost. The page tries again.');
+      const reason = was_open ? '' : await this.#refusal();
+      if (reason && this.#was_reported) report_problem(`${reason} The page tries again.`);
     };
   }
 }
@@ -337,7 +400,7 @@ const start = async () => {
     report_problem(`This page reads schema 1, and the command writes ${network.schema}: load the page again.`);
     return;
   }
-  new Stream(new View(network));
+  new Stream(new View(network), network);
 };
 
 start();

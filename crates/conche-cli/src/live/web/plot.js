@@ -2,11 +2,13 @@
 import { drawn, made, on_width, set, size, write } from './dom.js';
 import { short, time } from './format.js';
 
-const LEFT = 46, RIGHT = 14, TOP = 7, AXIS = 20;
+const LEFT = 46, RIGHT = 26, TOP = 7, AXIS = 20;
+/// Width and height of the number of a line.
+const NUMBER = { width: 7, height: 8 };
 /// Pixels without samples that a line crosses as dots.
-const GAP = 6;
+const GAP = 10;
 /// Height of a chart: at least this, and more on a high screen with all panels side by side.
-const HEIGHT = 104, WIDE = 1200, OTHERS = 425;
+const HEIGHT = 104, WIDE = 1200, OTHERS = 445;
 
 /// Returns about `count` round numbers from `low` to `high`.
 const ticks = (low, high, count) => {
@@ -18,14 +20,15 @@ const ticks = (low, high, count) => {
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 };
 
-/// Returns the path of a series, and that of its gaps: each value holds until the next sample, or
-/// until the time in `held`. Samples in one column of pixels become a line from the least to the
+/// Returns the path of a series, and that of its gaps: each value holds from the time in `settled` to
+/// the one in `held` of the next sample, and may change several times in between. Samples in one column of pixels become a line from the least to the
 /// greatest of them.
-const trace = (values, { times, held, count }, first, x, y) => {
+const trace = (values, { times, held, settled, count }, first, x, y) => {
   let path = '', gaps = '', column = 0, low = 0, high = 0, last = 0, is_open = false, is_pending = false;
   const flush = () => {
     if (!is_pending) return;
-    path += is_open ? `H${column}` : `M${column} ${y(last)}`;
+    // A single sample is a dot.
+    path += is_open ? `H${column}` : `M${column - 1} ${y(last)}H${column}`;
     if (low !== high) path += `V${y(high)}V${y(low)}`;
     path += `V${y(last)}`;
     [is_open, is_pending] = [true, false];
@@ -43,10 +46,13 @@ const trace = (values, { times, held, count }, first, x, y) => {
       high = Math.max(high, value);
     } else {
       flush();
-      const known = Math.max(column, x(held[at]));
-      if (is_open && place - known > GAP) {
-        path += `H${known}M${place - 1} ${y(value)}H${place}`;
-        gaps += `M${known} ${y(last)}L${place} ${y(value)}`;
+      const until = Math.max(column, x(held[at])), since = Math.max(until, Math.min(place, x(settled[at])));
+      // The values of a frame without some of its events are unknown, even if they are equal.
+      if (is_open && since - until > GAP && (value !== last || held[at] <= times[at - 1])) {
+        path += `H${until}M${Math.min(since, place - 1)} ${y(value)}H${place}`;
+        gaps += `M${until} ${y(last)}L${since} ${y(value)}`;
+      } else if (is_open) {
+        path += `H${since}V${y(value)}`;
       }
       [column, low, high, is_pending] = [place, value, value, true];
     }
@@ -79,6 +85,7 @@ class Chart {
     this.element = made('figure', {}, made('figcaption', { textContent: title }), this.#legend, this.#note, this.#svg);
   }
 
+  /// Returns whether a line has gaps.
   draw({ record, width, tall, begin, end, cursor }, lines) {
     const { count } = record;
     const height = TOP + tall + (this.has_axis ? AXIS : 4), right = width - RIGHT;
@@ -94,11 +101,19 @@ class Chart {
       return drawn('path', { d: `M${x(at)} ${TOP}v${tall}` }, title);
     }));
     this.#legends(lines);
+    const ends = [];
+    let has_gaps = false;
     lines.forEach((line, at) => {
       const entry = this.#entries[at], { path, gaps, end } = trace(line.values, record, first, x, y);
       set(entry.path, { d: path });
       set(entry.gaps, { d: gaps });
-      set(entry.number, end ? { x: end.x + 3, y: end.y + 3.5, visibility: 'visible' } : { visibility: 'hidden' });
+      has_gaps ||= gaps !== '';
+      set(entry.number, { visibility: end && line.mark ? 'visible' : 'hidden' });
+      if (!end || !line.mark) return;
+      // Numbers of lines that end at one place are side by side.
+      const beside = ends.filter((other) => Math.abs(other - end.y) < NUMBER.height).length;
+      set(entry.number, { x: end.x + 3 + NUMBER.width * beside, y: end.y + 3.5 });
+      ends.push(end.y);
     });
     const at_cursor = cursor === null ? count - 1 : record.index_at(cursor);
     lines.forEach((line, at) => {
@@ -107,6 +122,7 @@ class Chart {
     });
     this.#cursor.setAttribute('visibility', cursor === null ? 'hidden' : 'visible');
     if (cursor !== null) set(this.#cursor, { x1: x(cursor), x2: x(cursor), y2: TOP + tall });
+    return has_gaps;
   }
 
   #range(lines, first, count) {
@@ -222,8 +238,9 @@ export class Charts {
     const begin = span === null ? start : Math.max(start, last - span), end = Math.max(last, begin + 1);
     const share = (this.#cursor - LEFT) / (this.#width - LEFT - RIGHT);
     const cursor = this.#cursor === null ? null : Math.min(last, begin + share * (end - begin));
-    write(this.#readout, cursor === null ? '' : `Values at ${time(cursor)}`);
     const tall = innerWidth < WIDE ? HEIGHT : Math.max(HEIGHT, Math.round((innerHeight - OTHERS) / this.#charts.length));
-    this.#charts.forEach((chart, at) => chart.draw({ record, width: this.#width, tall, begin, end, cursor }, lines[at]));
+    const gaps = this.#charts.map((chart, at) => chart.draw({ record, width: this.#width, tall, begin, end, cursor }, lines[at]));
+    const note = gaps.includes(true) ? 'Dotted: no samples, the run was too fast.' : '';
+    write(this.#readout, cursor === null ? note : `Values at ${time(cursor)}`);
   }
 }

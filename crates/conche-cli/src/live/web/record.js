@@ -27,7 +27,7 @@ export class Record {
   #network;
   #capacity;
   #messages;
-  /// Retransmissions of each program.
+  /// Retransmissions of each program that the command does not count.
   #program_counts;
   #unfinished = new Map();
 
@@ -41,6 +41,8 @@ export class Record {
     this.times = new Float64Array(this.#capacity);
     /// Until when the values of the sample before each sample hold.
     this.held = new Float64Array(this.#capacity);
+    /// From when on the values of each sample hold.
+    this.settled = new Float64Array(this.#capacity);
     this.rto = paths.map(column);
     this.srtt = paths.map(column);
     /// Whether the path ever had an estimate.
@@ -53,7 +55,7 @@ export class Record {
     /// Lost, dropped by queues, and other drops, of all links.
     this.drops = [column(), column(), column()];
     this.#messages = nodes.map(() => []);
-    this.#program_counts = new Map(nodes.flatMap(({ is_program }, node) => is_program ? [[node, 0]] : []));
+    this.#program_counts = new Map(nodes.flatMap(({ is_program }, node) => is_program && !is_sender(network, node) ? [[node, 0]] : []));
   }
 
   /// Adds a frame that is newer than the others.
@@ -63,8 +65,10 @@ export class Record {
     if (is_later) this.count += 1;
     const at = this.count - 1;
     this.times[at] = frame.t;
-    // Only packets change the values, apart from timers.
-    if (is_later) this.held[at] = this.#is_complete(frame) ? frame.messages[0]?.at ?? frame.t : this.times[at - 1] ?? 0;
+    // Values change with packets.
+    const [first, last] = this.#is_complete(frame) ? [frame.messages[0], frame.messages.at(-1)] : [{ at: this.times[at - 1] ?? 0 }];
+    if (is_later) this.held[at] = first?.at ?? frame.t;
+    this.settled[at] = last?.at ?? frame.t;
     this.#add_links(frame, at);
     if (!this.#is_complete(frame)) this.#add_gap(frame);
     frame.messages.forEach((it) => this.#add_message(it));
@@ -97,8 +101,12 @@ export class Record {
     });
     drops.forEach((count, kind) => { this.drops[kind][at] = count; });
     for (const { link, ...settings } of frame.changed) {
-      Object.assign(this.#network.links[link], settings);
-      const text = Object.entries(settings).map(([name, value]) => `${name} ${value ?? 'none'}`).join(', ');
+      // A frame has all settings of the link. A page that loads knows the current ones, which the
+      // history leads to.
+      const known = this.#network.links[link], all = Object.entries(settings);
+      const others = all.filter(([name, value]) => value !== known[name]);
+      Object.assign(known, settings);
+      const text = (others.length ? others : all).map(([name, value]) => `${name} ${value ?? 'none'}`).join(', ');
       this.#add_change(frame.t, link, text);
     }
   }
@@ -152,6 +160,9 @@ export class Record {
     this.#unfinished.delete(message.id);
   }
 
+  /// Returns whether the retransmissions of a node are counted from the messages.
+  is_counted_here(node) { return this.#program_counts.has(node); }
+
   #keep(node, message) {
     const messages = this.#messages[node];
     messages.push(message);
@@ -168,7 +179,7 @@ export class Record {
   #thin() {
     const half = this.count >> 1, kept = half >> 1;
     const senders = this.retransmissions.filter(Boolean);
-    for (const column of [this.times, this.held, this.total, ...this.rto, ...this.srtt, ...this.queue, ...senders, ...this.drops]) {
+    for (const column of [this.times, this.held, this.settled, this.total, ...this.rto, ...this.srtt, ...this.queue, ...senders, ...this.drops]) {
       // The values before a sample hold until those of the sample that was dropped.
       const shift = column === this.held ? 1 : 0;
       for (let to = 1; to < kept; to++) column[to] = column[2 * to - shift];

@@ -43,6 +43,8 @@ export class Sequence {
   #left = 58;
   /// Whether the diagram stays at the latest message.
   #is_at_end = true;
+  /// Heights of the last layout.
+  #measured = '';
   /// Digits of times after the decimal point.
   #digits = 3;
   #shown = null;
@@ -61,7 +63,9 @@ export class Sequence {
       this.#draw();
     });
     host.addEventListener('scroll', () => {
-      this.#is_at_end = host.scrollTop + host.clientHeight > host.scrollHeight - 30;
+      // A new layout also scrolls.
+      if (this.#measures() !== this.#measured) this.#follow();
+      else this.#is_at_end = host.scrollTop + host.clientHeight > host.scrollHeight - 30;
     });
     // Also of a new height.
     new ResizeObserver(() => this.#follow()).observe(host);
@@ -105,7 +109,10 @@ export class Sequence {
     this.#follow();
   }
 
+  #measures() { return `${this.#scroll.clientHeight} ${this.#scroll.scrollHeight}`; }
+
   #follow() {
+    this.#measured = this.#measures();
     if (this.#is_at_end && !this.#list.contains(document.activeElement)) this.#scroll.scrollTop = this.#scroll.scrollHeight;
   }
 
