@@ -3,8 +3,8 @@ import { drawn, made, on_width, set, size, write } from './dom.js';
 import { short, time } from './format.js';
 
 const LEFT = 46, RIGHT = 26, TOP = 7, AXIS = 20;
-/// Width and height of the number of a line.
-const NUMBER = { width: 7, height: 8 };
+/// Width and height of the number of a line, and most numbers side by side.
+const NUMBER = { width: 7, height: 8 }, NUMBERS = 3;
 /// Pixels without samples that a line crosses as dots.
 const GAP = 10;
 /// Height of a chart: at least this, and more on a high screen with all panels side by side.
@@ -111,9 +111,10 @@ class Chart {
       set(entry.number, { visibility: end && line.mark ? 'visible' : 'hidden' });
       if (!end || !line.mark) return;
       // Numbers of lines that end at one place are side by side.
-      const beside = ends.filter((other) => Math.abs(other - end.y) < NUMBER.height).length;
-      set(entry.number, { x: end.x + 3 + NUMBER.width * beside, y: end.y + 3.5 });
-      ends.push(end.y);
+      const near = ends.filter((other) => Math.abs(other.y - end.y) < NUMBER.height);
+      if (near.length === NUMBERS || near.some((other) => other.mark === line.mark)) set(entry.number, { visibility: 'hidden' });
+      set(entry.number, { x: end.x + 3 + NUMBER.width * near.length, y: end.y + 3.5 });
+      ends.push({ y: end.y, mark: line.mark });
     });
     const at_cursor = cursor === null ? count - 1 : record.index_at(cursor);
     lines.forEach((line, at) => {

@@ -164,7 +164,7 @@ export class Sequence {
     size(this.#head, width, 24);
     size(this.#body, width, height);
     const colour = (node) => chosen.has(node) ? { 'data-colour': chosen.get(node) } : {};
-    const room = lanes.size ? (width - this.#left - RIGHT) / lanes.size / 7.4 : 0;
+    const room = lanes.size ? (width - this.#left - RIGHT) / lanes.size / 8.2 : 0;
     this.#head.replaceChildren(...[...lanes].map(([node, x]) => {
       const name = node === null ? 'others' : this.#network.nodes[node].name;
       const text = drawn('text', { x, y: 16, 'text-anchor': 'middle', ...colour(node) });
