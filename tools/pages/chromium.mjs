@@ -19,7 +19,7 @@ export const serve = async (program, words, options = {}) => {
   const address = await new Promise((resolve, reject) => {
     const read = (data) => {
       text += data;
-      const found = text.match(/http:\/\/\S+\/(?=\s|")/);
+      const found = text.match(/http:\/\/\S+\/(?=[\s";])/);
       if (found) resolve(found[0]);
     };
     server.stdout.on('data', read);
