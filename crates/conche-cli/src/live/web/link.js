@@ -116,7 +116,7 @@ export class LinkPanel {
     this.#show_changed();
   }
 
-  /// Marks the fields with values that the link does not have.
+  /// Marks the fields with other values than the link.
   #show_changed() {
     for (const name of [...FIELDS, 'up']) $(name).closest('label').classList.toggle('changed', this.#changed.has(name));
     $('apply').disabled = this.#is_ended;

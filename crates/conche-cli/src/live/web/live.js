@@ -32,7 +32,7 @@ const report = (text, is_wrong = false) => {
   write($('status'), text);
   $('status').classList.toggle('wrong', is_wrong);
 };
-/// Returns the number at the end of a line, for readers who do not see its colour.
+/// Returns the number at the end of a line, for readers without its colour.
 const mark = (colour) => String(colour + 1);
 const report_problem = (text) => report(text, true);
 
@@ -234,7 +234,7 @@ class View {
     const retransmissions = chosen.filter(([node]) => record.retransmissions[node])
       .map(([node, colour]) => ({ label: nodes[node].name, colour, mark: mark(colour), values: record.retransmissions[node] }));
     const of_programs = chosen.some(([node]) => record.is_counted_here(node)) && record.omitted > 0
-      ? 'Those of programs are counted from the shown messages: some are missing.' : '';
+      ? 'Retransmissions of programs are counted from the shown messages: some are missing.' : '';
     const [lost, queue, other] = record.drops;
     return [
       Object.assign([...rto.values()].flat(), { note: this.#rto_note(rto.size, notes) }),
@@ -276,7 +276,7 @@ class View {
   }
 }
 
-/// Returns what makes a run another one; settings of links change during a run.
+/// Returns a text that differs between runs. Settings of links change during a run.
 const identity = ({ run, scenario, scheme, cell, seed, nodes, links, paths }) => JSON.stringify(
   [run, scenario, scheme, cell, seed, nodes, links.map(({ name, from, to }) => [name, from, to]), paths],
 );
@@ -315,7 +315,7 @@ class Stream {
   }
 
   /// Closes the stream of a hidden page, since a browser opens at most six to an address. The
-  /// history has what the page misses.
+  /// history has the missed frames.
   #change_visibility() {
     if (this.#is_ended) return;
     if (!document.hidden) this.#reopen();

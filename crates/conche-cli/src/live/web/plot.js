@@ -20,8 +20,8 @@ const ticks = (low, high, count) => {
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 };
 
-/// Returns the path of a series, and that of its gaps: each value holds from the time in `settled` to
-/// the one in `held` of the next sample, and may change several times in between. Samples in one column of pixels become a line from the least to the
+/// Returns the path of a series, and the path of its gaps: each value holds from the time in
+/// `settled` to the one in `held` of the next sample. It may change several times in between. Samples in one column of pixels become a line from the least to the
 /// greatest of them.
 const trace = (values, { times, held, settled, count }, first, x, y) => {
   let path = '', gaps = '', column = 0, low = 0, high = 0, last = 0, is_open = false, is_pending = false;
@@ -172,7 +172,7 @@ class Chart {
       const swatch = drawn('svg', { width: 18, height: 10, class: 'lines', 'aria-hidden': true }, line({ d: 'M0 5H18' }));
       const path = line({ 'data-label': label });
       const gaps = drawn('path', { 'data-colour': colour, class: 'gap' });
-      // Colours alone do not tell all readers the lines apart.
+      // For readers without colours.
       const number = drawn('text', { 'data-colour': colour });
       write(number, mark);
       const name = made('span', { textContent: mark ? `${mark} ${label}` : label });

@@ -16,13 +16,13 @@ export class Record {
   frame = null;
   /// Largest queue of each link, in packets.
   peaks;
-  /// Times at which the settings or the state of a link changed: `{ at, text }`.
+  /// Times of changes of the settings or the state of a link: `{ at, text }`.
   changes = [];
   /// Changes of the last frame: `{ link, text }`.
   latest_changes = [];
   /// Events of messages that the command left out.
   omitted = 0;
-  /// Times before which such events are missing, with their number: `{ at, omitted }`.
+  /// Ends of times without such events, with their number: `{ at, omitted }`.
   gaps = [];
   #network;
   #capacity;
@@ -49,7 +49,7 @@ export class Record {
     this.has_srtt = paths.map(() => false);
     this.queue = links.map(column);
     this.peaks = links.map(() => 0);
-    /// By sending node; null for the others. Those of programs are counted from the messages.
+    /// By sending node; null for the others. The messages have the retransmissions of programs.
     this.retransmissions = senders.map((it) => it ? column() : null);
     this.total = column();
     /// Lost, dropped by queues, and other drops, of all links.
@@ -180,7 +180,7 @@ export class Record {
     const half = this.count >> 1, kept = half >> 1;
     const senders = this.retransmissions.filter(Boolean);
     for (const column of [this.times, this.held, this.settled, this.total, ...this.rto, ...this.srtt, ...this.queue, ...senders, ...this.drops]) {
-      // The values before a sample hold until those of the sample that was dropped.
+      // The older values hold until the dropped sample.
       const shift = column === this.held ? 1 : 0;
       for (let to = 1; to < kept; to++) column[to] = column[2 * to - shift];
       column.copyWithin(kept, half, this.count);

@@ -72,8 +72,8 @@ export class Sequence {
     this.#body.addEventListener('keydown', (event) => this.#key(event));
   }
 
-  /// `chosen` is a map of nodes to the numbers of their colours; `gaps` are times before which events
-  /// are missing.
+  /// `chosen` is a map of nodes to the numbers of their colours; `gaps` are the ends of times
+  /// without events.
   show(messages, chosen, gaps) {
     this.#shown = { messages, chosen, gaps };
     this.#draw();
