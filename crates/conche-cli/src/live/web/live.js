@@ -225,7 +225,8 @@ class View {
       own.slice(0, PATHS).filter((path) => !rto.has(path)).forEach((path, at) => {
         const { from, to } = paths[path];
         const name = own.length > 1 || from !== node ? `${nodes[from].name} to ${nodes[to].name}` : nodes[from].name;
-        const line = (quantity, values, dash) => ({ label: `${name} ${quantity}`, colour, mark: mark(colour), values, dash, unit: ' s' });
+        const line = (quantity, values, dash) =>
+          ({ label: `${name} ${quantity}`, colour, mark: mark(colour), values, dash, unit: ' s' });
         const both = [line('RTO', record.rto[path], RTO_DASHES[at]), line('SRTT', record.srtt[path], SRTT_DASH)];
         // Some controllers estimate no RTT.
         rto.set(path, record.has_srtt[path] ? both : both.slice(0, 1));

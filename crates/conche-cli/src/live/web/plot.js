@@ -21,8 +21,8 @@ const ticks = (low, high, count) => {
 };
 
 /// Returns the path of a series, and the path of its gaps: each value holds from the time in
-/// `settled` to the one in `held` of the next sample. It may change several times in between. Samples in one column of pixels become a line from the least to the
-/// greatest of them.
+/// `settled` to the one in `held` of the next sample. It may change several times in
+/// between. Samples in one column of pixels become a line from the least to the greatest of them.
 const trace = (values, { times, held, settled, count }, first, x, y) => {
   let path = '', gaps = '', column = 0, low = 0, high = 0, last = 0, is_open = false, is_pending = false;
   const flush = () => {

@@ -66,7 +66,8 @@ export class Record {
     const at = this.count - 1;
     this.times[at] = frame.t;
     // Values change with packets.
-    const [first, last] = this.#is_complete(frame) ? [frame.messages[0], frame.messages.at(-1)] : [{ at: this.times[at - 1] ?? 0 }];
+    const [first, last] = this.#is_complete(frame)
+      ? [frame.messages[0], frame.messages.at(-1)] : [{ at: this.times[at - 1] ?? 0 }];
     if (is_later) this.held[at] = first?.at ?? frame.t;
     this.settled[at] = last?.at ?? frame.t;
     this.#add_links(frame, at);
