@@ -39,7 +39,11 @@ pub enum Refusal {
 pub enum Control {
     Play {},
     Pause {},
-    Step {},
+    Step {
+        /// Nodes of /network; all if there are none.
+        #[serde(default, deserialize_with = "places")]
+        nodes: Vec<usize>,
+    },
     Speed {
         /// Required, so that only an explicit `null` is without a limit.
         #[serde(deserialize_with = "speed")]
@@ -76,9 +80,20 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> R
 }
 
 fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    let place = value.as_u64().and_then(|place| usize::try_from(place).ok());
+    let place = number(&Value::deserialize(deserializer)?);
     place.ok_or_else(|| serde::de::Error::custom("link: its number among the links of /network was expected, from 0"))
+}
+
+fn places<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let places = value.as_array().and_then(|places| places.iter().map(number).collect());
+    places.ok_or_else(|| {
+        serde::de::Error::custom("nodes: a list of their numbers among the nodes of /network was expected, from 0")
+    })
+}
+
+fn number(value: &Value) -> Option<usize> {
+    usize::try_from(value.as_u64()?).ok()
 }
 
 /// A change of links that a page has made, in the units of scenarios.

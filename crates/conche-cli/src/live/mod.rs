@@ -274,8 +274,13 @@ impl View {
         self.due
     }
 
-    /// Returns the number of messages since the start.
-    pub fn messages(&self) -> u64 {
+    /// Counts events of messages from and to these nodes anew; those of all nodes if there are none.
+    pub fn count(&self, nodes: Vec<usize>) {
+        self.recording.0.borrow_mut().count(nodes);
+    }
+
+    /// Returns the number of events of counted messages.
+    pub fn counted(&self) -> u64 {
         self.recording.0.borrow().seen()
     }
 

@@ -32,7 +32,9 @@ pub struct Recorder {
     omitted: u64,
     /// Time, sender, receiver and hash of the latest Confirmable messages of programs.
     confirmable: VecDeque<(Instant, (NodeId, NodeId, u64))>,
-    /// Messages since the start.
+    /// Nodes whose messages are counted; all if there are none.
+    counted: Vec<usize>,
+    /// Events of their messages.
     seen: u64,
     /// The path of the endpoint that sends next, in this transmission.
     sending: Option<(Transmission, PathState)>,
@@ -109,7 +111,13 @@ impl Recorder {
         Self { nodes: topology.nodes().count(), addresses: topology.addresses(), links, ..Self::default() }
     }
 
-    /// Returns the number of messages since the start.
+    /// Counts events of messages from and to these nodes anew; those of all nodes if there are none.
+    pub fn count(&mut self, nodes: Vec<usize>) {
+        self.counted = nodes;
+        self.seen = 0;
+    }
+
+    /// Returns the number of events of counted messages.
     pub fn seen(&self) -> u64 {
         self.seen
     }
@@ -173,7 +181,8 @@ impl Recorder {
         if to.index() >= self.nodes {
             return;
         }
-        self.seen += 1;
+        let is_counted = |node: &usize| [from, to].iter().any(|end| end.index() == *node);
+        self.seen += u64::from(self.counted.is_empty() || self.counted.iter().any(is_counted));
         if self.messages.len() >= MESSAGES {
             self.messages.pop_front();
             self.omitted += 1;

@@ -31,8 +31,8 @@ enum Pace {
     Paused,
     /// With the wall clock, or as fast as possible.
     Running,
-    /// To the first message after this number of them.
-    Step(u64),
+    /// To the next event of a counted message.
+    Step,
     Ended,
 }
 
@@ -105,7 +105,7 @@ impl Player<'_> {
     }
 
     fn is_running(&self) -> bool {
-        matches!(self.pace, Pace::Running | Pace::Step(_))
+        matches!(self.pace, Pace::Running | Pace::Step)
     }
 
     /// Returns how long to wait for a control; `None` without a limit.
@@ -113,7 +113,7 @@ impl Player<'_> {
         let due = || self.view.due().saturating_duration_since(WallInstant::now());
         match (self.pace, self.speed) {
             (Pace::Paused | Pace::Ended, _) => self.is_stale.then(due),
-            (Pace::Step(_), _) | (_, None) => Some(Duration::ZERO),
+            (Pace::Step, _) | (_, None) => Some(Duration::ZERO),
             (Pace::Running, Some(_)) => Some(due().min(SLICE)),
         }
     }
@@ -125,7 +125,14 @@ impl Player<'_> {
         match control {
             Control::Play {} => self.pace = Pace::Running,
             Control::Pause {} => self.pace = Pace::Paused,
-            Control::Step {} => self.pace = Pace::Step(self.view.messages()),
+            Control::Step { nodes } => {
+                let count = self.emulation.all_nodes().count();
+                if nodes.iter().any(|node| *node >= count) {
+                    return Err(Refusal::Invalid(format!("nodes: there are {count}, counted from 0")));
+                }
+                self.view.count(nodes);
+                self.pace = Pace::Step;
+            }
             Control::Speed { value } => self.speed = value,
             Control::Link(link) => return link.apply(&mut self.emulation).map(drop),
         }
@@ -146,9 +153,7 @@ impl Player<'_> {
                 self.pace = Pace::Ended;
             } else if next > target {
                 return Ok(());
-            } else if let Pace::Step(before) = self.pace
-                && self.view.messages() > before
-            {
+            } else if self.pace == Pace::Step && self.view.counted() > 0 {
                 self.pace = Pace::Paused;
             }
         }
@@ -166,7 +171,7 @@ impl Player<'_> {
         self.is_stale = false;
         let state = match self.pace {
             Pace::Paused => State::Paused,
-            Pace::Running | Pace::Step(_) => State::Running,
+            Pace::Running | Pace::Step => State::Running,
             Pace::Ended => State::Ended,
         };
         self.view.publish(&self.emulation, Progress { state, speed: self.speed, lateness_ms: None })

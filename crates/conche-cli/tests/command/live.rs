@@ -178,11 +178,17 @@ fn a_page_reads_the_network_and_steps_from_message_to_message() {
     let first = events.next().expect("the history");
     assert_eq!((&first["n"], &first["t"], &first["state"]), (&json!(0), &json!(0.0), &json!("paused")));
     live.accept(&json!({ "action": "step" }));
-    let stepped = events.until(|frame| frame["state"] == "paused");
+    let mut stepped = events.until(|frame| frame["state"] == "paused");
     let sent: Vec<&Value> = messages(&stepped, "sent").collect();
     assert!(sent[0]["text"].as_str().is_some_and(|text| text.starts_with("CON GET [0x") && text.ends_with("] /test")));
     assert_eq!((&sent[0]["to"], &sent[0]["is_retransmission"]), (&json!(3), &json!(false)));
     assert_eq!(messages(&stepped, "delivered").count(), 0, "a step ends before the next event: {stepped:?}");
+    // The second client's only, whatever the first one does.
+    live.accept(&json!({ "action": "step", "nodes": [1] }));
+    let second = events.until(|frame| frame["state"] == "paused");
+    let last = second.iter().flat_map(|frame| frame["messages"].as_array().into_iter().flatten()).next_back();
+    assert!(last.is_some_and(|last| last["from"] == 1 || last["to"] == 1), "{second:?}");
+    stepped.extend(second);
     // A second page gets the history, in the same order.
     let mut late = live.events();
     let all = late.until(|frame| frame["n"] == stepped.last().expect("a frame")["n"]);
@@ -268,6 +274,8 @@ fn a_wrong_control_is_refused_with_what_would_be_right() {
     assert!(live.refuse(400, &link("loss", json!("-3%"))).contains("it is negative"));
     assert!(live.refuse(400, &json!({ "action": "link", "link": CORE })).contains("the change is empty"));
     assert!(live.refuse(400, &json!({ "action": "link", "link": "x", "up": true })).contains("link: its number"));
+    assert!(live.refuse(400, &json!({ "action": "step", "nodes": "x" })).contains("nodes: a list of their numbers"));
+    assert!(live.refuse(400, &json!({ "action": "step", "nodes": [4] })).contains("nodes: there are 4"));
     assert!(live.refuse(400, &json!("play")).contains("a control is a JSON object"));
     assert!(live.refuse(400, &link("loss", json!("101%"))).contains("it is above 100%"));
     assert!(live.refuse(400, &link("delay", json!(3))).contains("the bare number 3 has no unit"));

@@ -31,16 +31,18 @@ const takes = (target, key) => target.closest('input:not([type=checkbox], [type=
 export class Controls {
   #is_simulation;
   #state = '';
+  #chosen;
   #report;
 
-  /// `report` shows a text, and whether it is a problem.
-  constructor({ is_simulation }, report) {
+  /// `chosen` returns the chosen nodes; `report` shows a text, and whether it is a problem.
+  constructor({ is_simulation }, chosen, report) {
     this.#is_simulation = is_simulation;
+    this.#chosen = chosen;
     this.#report = report;
     $('transport').hidden = !is_simulation;
     document.querySelectorAll('.simulation').forEach((it) => { it.hidden = !is_simulation; });
     $('play').addEventListener('click', () => this.#play());
-    $('step').addEventListener('click', () => this.#step());
+    $('step').addEventListener('click', (event) => this.#step(event));
     $('speeds').addEventListener('change', (event) => {
       const { value } = event.target;
       this.#send({ action: 'speed', value: value === 'max' ? null : Number(value) });
@@ -67,16 +69,18 @@ export class Controls {
 
   #play() { this.#send({ action: this.#state === 'running' ? 'pause' : 'play' }); }
 
-  #step() { this.#send({ action: 'step' }); }
+  #step({ shiftKey }) { this.#send({ action: 'step', nodes: shiftKey ? [] : this.#chosen() }); }
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || takes(event.target, event.key)) return;
     const can_control = this.#is_simulation && this.#state && this.#state !== 'ended';
-    const is_control = event.key === ' ' || event.key === '.';
+    // With Shift, the key of the full stop has another character, which depends on the keyboard.
+    const is_step = event.key === '.' || (event.shiftKey && event.code === 'Period');
+    const is_control = event.key === ' ' || is_step;
     if (event.key === '?') $('keys').showModal();
     else if (!this.#is_simulation && is_control) this.#report('Programs run in real time: no pause, no step.');
     else if (event.key === ' ' && can_control && !event.repeat) this.#play();
-    else if (event.key === '.' && can_control) this.#step();
+    else if (is_step && can_control) this.#step(event);
     else return;
     event.preventDefault();
   }

@@ -23,7 +23,7 @@ const OWN_MS = 1500;
 const RTO_DASHES = ['', '9 3', '9 3 2 3'], SRTT_DASH = '4 3';
 
 const STATES = {
-  paused: 'Paused. Play or Space starts the run, Step or . goes to the next event of a packet.',
+  paused: 'Paused. Play or Space starts the run, Step or . goes to the next message of the chosen nodes.',
   running: 'Running.',
   ended: 'The run ended. The page keeps what it has received.',
 };
@@ -57,7 +57,7 @@ class View {
   constructor(network) {
     this.#network = network;
     this.#record = new Record(network);
-    this.#controls = new Controls(network, report);
+    this.#controls = new Controls(network, () => [...this.#chosen.keys()], report);
     this.#graph = new Graph($('graph'), network, {
       on_node: (node) => this.#toggle(node),
       on_link: (links) => this.#panel.select_next(links),
