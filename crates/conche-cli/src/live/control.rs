@@ -40,7 +40,7 @@ pub enum Control {
     Play {},
     Pause {},
     Step {
-        /// Nodes of /network; all if there are none.
+        /// Nodes of /network; all nodes if it is empty.
         #[serde(default, deserialize_with = "places")]
         nodes: Vec<usize>,
     },

@@ -274,7 +274,7 @@ impl View {
         self.due
     }
 
-    /// Counts events of messages from and to these nodes anew; those of all nodes if there are none.
+    /// Counts events of messages from and to these nodes anew; of all nodes if `nodes` is empty.
     pub fn count(&self, nodes: Vec<usize>) {
         self.recording.0.borrow_mut().count(nodes);
     }

@@ -32,9 +32,9 @@ pub struct Recorder {
     omitted: u64,
     /// Time, sender, receiver and hash of the latest Confirmable messages of programs.
     confirmable: VecDeque<(Instant, (NodeId, NodeId, u64))>,
-    /// Nodes whose messages are counted; all if there are none.
+    /// Nodes to count messages of; all nodes if it is empty.
     counted: Vec<usize>,
-    /// Events of their messages.
+    /// Events of these messages.
     seen: u64,
     /// The path of the endpoint that sends next, in this transmission.
     sending: Option<(Transmission, PathState)>,
@@ -111,7 +111,7 @@ impl Recorder {
         Self { nodes: topology.nodes().count(), addresses: topology.addresses(), links, ..Self::default() }
     }
 
-    /// Counts events of messages from and to these nodes anew; those of all nodes if there are none.
+    /// Counts events of messages from and to these nodes anew; of all nodes if `nodes` is empty.
     pub fn count(&mut self, nodes: Vec<usize>) {
         self.counted = nodes;
         self.seen = 0;
