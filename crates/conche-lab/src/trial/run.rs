@@ -258,7 +258,8 @@ fn one(
     let mut trial = Trial::new(cell, wanted, network, plan, seed, outside)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
-    let ended = trial.run_until(Instant::ZERO + limit, sampler)?;
+    let limit_at = Instant::ZERO + limit;
+    let ended = trial.run_to(limit_at, limit_at, sampler)?;
     let events = trial.simulation.events();
     let is_cut_short = ended == RunEnd::Limit && scenario.duration.is_none();
     let asked = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place);
@@ -430,14 +431,26 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    fn run_until(&mut self, limit: Instant, mut sampler: Option<Sampler<'_, '_>>) -> Result<RunEnd, TrialError> {
-        while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
-            if self.advance(at, false, sampler.as_mut()) == RunEnd::Stopped {
+    /// Runs until `at`, or the end of the run, which is at `limit` at the latest. Returns
+    /// [`RunEnd::Limit`] before the end.
+    fn run_to(
+        &mut self,
+        at: Instant,
+        limit: Instant,
+        mut sampler: Option<Sampler<'_, '_>>,
+    ) -> Result<RunEnd, TrialError> {
+        while let Some((then, step)) = self.steps.pop_if(|(then, _)| *then <= at && *then < limit) {
+            if self.advance(then, false, sampler.as_mut()) == RunEnd::Stopped {
                 return Ok(RunEnd::Stopped);
             }
             self.change(step)?;
         }
-        Ok(self.advance(limit, self.cell.scenario.time_limit.is_some(), sampler.as_mut()))
+        let is_last = self.steps.last().is_none_or(|(then, _)| *then >= limit);
+        let until_idle = is_last && self.cell.scenario.time_limit.is_some();
+        Ok(match self.advance(at, until_idle, sampler.as_mut()) {
+            RunEnd::Idle if !until_idle && at < limit => RunEnd::Limit,
+            ended => ended,
+        })
     }
 
     /// Runs until `limit`, with `until_idle` at most until no events are left.
@@ -476,16 +489,7 @@ impl<'a> Trial<'a> {
     /// Runs until `at` or the end that [`run`] has, and returns whether it is the end.
     pub(super) fn simulate_to(&mut self, at: Instant, limit: Instant) -> Result<bool, TrialError> {
         let at = at.min(limit);
-        while let Some((then, step)) = self.steps.pop_if(|(then, _)| *then <= at && *then < limit) {
-            if self.advance(then, false, None) == RunEnd::Stopped {
-                return Ok(true);
-            }
-            self.change(step)?;
-        }
-        let is_last = self.steps.last().is_none_or(|(then, _)| *then >= limit);
-        let until_idle = is_last && self.cell.scenario.time_limit.is_some();
-        let ended = self.advance(at, until_idle, None);
-        Ok(ended == RunEnd::Stopped || (until_idle && ended == RunEnd::Idle) || at == limit)
+        Ok(self.run_to(at, limit, None)? != RunEnd::Limit || at == limit)
     }
 
     /// Returns whether clients with an endpoint exist, and all have completed their exchanges.
