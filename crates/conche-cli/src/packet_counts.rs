@@ -33,3 +33,19 @@ pub fn group(name: &str) -> String {
         _ => name.to_owned(),
     }
 }
+
+#[cfg(test)]
+pub mod testing {
+    use conche_netsim::host::{Host, Port, Received};
+
+    /// Takes packets, and sends none.
+    pub struct Sink;
+
+    impl Host for Sink {
+        type Timer = ();
+        fn start(&mut self, _: &mut Port<'_, ()>) {}
+        fn receive(&mut self, _: &mut Port<'_, ()>, _: Received<'_>) {}
+        fn timer(&mut self, _: &mut Port<'_, ()>, (): ()) {}
+        fn wake(&mut self, _: &mut Port<'_, ()>) {}
+    }
+}

@@ -122,20 +122,10 @@ pub fn milliseconds(span: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use conche_netsim::Simulation;
-    use conche_netsim::host::{Host, Port, Received};
     use conche_netsim::wired::{LinkConfig, Loss};
 
     use super::*;
-
-    struct Sink;
-
-    impl Host for Sink {
-        type Timer = ();
-        fn start(&mut self, _: &mut Port<'_, ()>) {}
-        fn receive(&mut self, _: &mut Port<'_, ()>, _: Received<'_>) {}
-        fn timer(&mut self, _: &mut Port<'_, ()>, (): ()) {}
-        fn wake(&mut self, _: &mut Port<'_, ()>) {}
-    }
+    use crate::packet_counts::testing::Sink;
 
     #[test]
     fn links_and_paths_of_a_group_count_as_one() {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use conche::PeerSnapshot;
 use conche::codec::{Message, Type};
-
 use conche_netsim::node::{Monitor, ReceivedMessage};
 use conche_netsim::packet::{Packet, Transmission};
 use conche_netsim::trace::{DropReason, Observer};
@@ -140,13 +139,11 @@ impl Recorder {
         (self.addresses.node(packet.meta.from), self.addresses.node(packet.meta.to))
     }
 
-    /// Counts a Confirmable message of a program, and returns whether it is a retransmission: the
-    /// same bytes within EXCHANGE_LIFETIME.
-    fn repeats(&mut self, now: Instant, packet: &Packet) -> bool {
+    /// Returns whether a Confirmable message of a program is a retransmission: the same bytes within
+    /// EXCHANGE_LIFETIME. `None` for other messages.
+    fn repeats(&mut self, now: Instant, packet: &Packet) -> Option<bool> {
         let message = Message::decode_extended(packet.bytes()).ok();
-        if !message.is_some_and(|message| message.ty() == Type::Confirmable) {
-            return false;
-        }
+        message.filter(|message| message.ty() == Type::Confirmable)?;
         while self.confirmable.front().is_some_and(|(at, _)| now - *at > EXCHANGE_LIFETIME) {
             self.confirmable.pop_front();
         }
@@ -155,16 +152,13 @@ impl Recorder {
         packet.bytes().hash(&mut hasher);
         let key = (from, to, hasher.finish());
         let is_known = self.confirmable.iter().any(|(_, known)| *known == key);
-        let path = self.paths.entry((from, to)).or_default();
-        path.all += 1;
-        path.again += u64::from(is_known);
         if !is_known {
             if self.confirmable.len() == CONFIRMABLE {
                 self.confirmable.pop_front();
             }
             self.confirmable.push_back((now, key));
         }
-        is_known
+        Some(is_known)
     }
 
     /// Records an event, unless it is of a broadcast, which has no receiver.
@@ -239,17 +233,16 @@ impl Monitor for Recorder {
 
 impl Observer for Recorder {
     fn on_sent(&mut self, now: Instant, packet: &Packet) {
-        let is_retransmission = match packet.meta.transmission {
-            Some(transmission) => {
-                let ends = self.ends(packet);
-                let path = self.paths.entry(ends).or_default();
-                path.all += 1;
-                path.again += u64::from(transmission.attempt > 0);
-                transmission.attempt > 0
-            }
+        let again = match packet.meta.transmission {
+            Some(transmission) => Some(transmission.attempt > 0),
             None => self.repeats(now, packet),
         };
-        self.note(now, packet, Kind::Sent, is_retransmission, None);
+        if let Some(again) = again {
+            let path = self.paths.entry(self.ends(packet)).or_default();
+            path.all += 1;
+            path.again += u64::from(again);
+        }
+        self.note(now, packet, Kind::Sent, again.unwrap_or_default(), None);
     }
 
     fn on_entered(&mut self, _: Instant, _: &Packet, link: LinkId) {
@@ -310,21 +303,11 @@ const fn reason(reason: DropReason) -> &'static str {
 mod tests {
     use conche_netsim::BitRate;
     use conche_netsim::Simulation;
-    use conche_netsim::host::{Host, Port, Received};
     use conche_netsim::wired::{DropTail, LinkConfig};
     use serde_json::{Value, json};
 
     use super::*;
-
-    struct Sink;
-
-    impl Host for Sink {
-        type Timer = ();
-        fn start(&mut self, _: &mut Port<'_, ()>) {}
-        fn receive(&mut self, _: &mut Port<'_, ()>, _: Received<'_>) {}
-        fn timer(&mut self, _: &mut Port<'_, ()>, (): ()) {}
-        fn wake(&mut self, _: &mut Port<'_, ()>) {}
-    }
+    use crate::packet_counts::testing::Sink;
 
     /// A link with a place for one waiting packet.
     fn simulation() -> (Simulation<Sink, Recorder>, [NodeId; 2], LinkId) {

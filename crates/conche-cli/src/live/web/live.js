@@ -234,13 +234,11 @@ class View {
     }
     const retransmissions = chosen.filter(([node]) => record.retransmissions[node])
       .map(([node, colour]) => ({ label: nodes[node].name, colour, mark: mark(colour), values: record.retransmissions[node] }));
-    const of_programs = chosen.some(([node]) => record.is_counted_here(node)) && record.omitted > 0
-      ? 'Retransmissions of programs are counted from the shown messages: some are missing.' : '';
     const [lost, queue, other] = record.drops;
     return [
       Object.assign([...rto.values()].flat(), { note: this.#rto_note(rto.size, notes) }),
       this.#queued().map(([link, colour]) => ({ label: links[link].name, colour, mark: mark(colour), values: record.queue[link] })),
-      Object.assign([...retransmissions, { label: 'all nodes', colour: 'all', values: record.total }], { note: of_programs }),
+      [...retransmissions, { label: 'all nodes', colour: 'all', values: record.total }],
       [
         { label: 'lost', colour: 1, values: lost },
         { label: 'queue drops', colour: 0, values: queue, dash: '7 3' },

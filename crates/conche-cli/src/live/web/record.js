@@ -8,8 +8,6 @@ export const MESSAGES = 40;
 /// Messages that are still under way, changes of links, and gaps in the messages.
 const UNFINISHED = 4096, CHANGES = 200, GAPS = 200;
 
-const is_sender = (network, node) => network.paths.some((it) => it.from === node);
-
 export class Record {
   count = 0;
   /// The last frame.
@@ -27,14 +25,12 @@ export class Record {
   #network;
   #capacity;
   #messages;
-  /// Retransmissions of each program that the command does not count.
-  #program_counts;
   #unfinished = new Map();
 
   constructor(network) {
     const { nodes, links, paths } = network;
-    const senders = nodes.map(({ is_program }, node) => is_program || is_sender(network, node));
-    const series = 3 * paths.length + links.length + nodes.filter((it) => it.is_program).length + 6;
+    const senders = nodes.map((_, node) => paths.some((it) => it.from === node));
+    const series = 2 * paths.length + links.length + senders.filter(Boolean).length + 7;
     this.#network = network;
     this.#capacity = Math.max(600, Math.min(SAMPLES, Math.floor(VALUES / series)));
     const column = () => new Float32Array(this.#capacity);
@@ -49,13 +45,12 @@ export class Record {
     this.has_srtt = paths.map(() => false);
     this.queue = links.map(column);
     this.peaks = links.map(() => 0);
-    /// By sending node; null for the others. The messages have the retransmissions of programs.
+    /// By sending node; null for the others.
     this.retransmissions = senders.map((it) => it ? column() : null);
     this.total = column();
     /// Lost, dropped by queues, and other drops, of all links.
     this.drops = [column(), column(), column()];
     this.#messages = nodes.map(() => []);
-    this.#program_counts = new Map(nodes.flatMap(({ is_program }, node) => is_program && !is_sender(network, node) ? [[node, 0]] : []));
   }
 
   /// Adds a frame that is newer than the others.
@@ -132,10 +127,6 @@ export class Record {
       by_node.set(from, (by_node.get(from) ?? 0) + retransmissions);
       total += retransmissions;
     });
-    for (const [node, count] of this.#program_counts) {
-      by_node.set(node, (by_node.get(node) ?? 0) + count);
-      total += count;
-    }
     for (const [node, count] of by_node) this.retransmissions[node][at] = count;
     this.total[at] = total;
   }
@@ -145,8 +136,6 @@ export class Record {
       const message = { ...event, ends: [] };
       this.#keep(event.from, message);
       if (event.to !== event.from) this.#keep(event.to, message);
-      const own = this.#program_counts.get(event.from);
-      if (own !== undefined && event.is_retransmission) this.#program_counts.set(event.from, own + 1);
       this.#unfinished.set(event.id, message);
       if (this.#unfinished.size > UNFINISHED) this.#give_up(this.#unfinished.values().next().value);
       return;
@@ -160,9 +149,6 @@ export class Record {
     message.is_unknown = true;
     this.#unfinished.delete(message.id);
   }
-
-  /// Returns whether the retransmissions of a node are counted from the messages.
-  is_counted_here(node) { return this.#program_counts.has(node); }
 
   #keep(node, message) {
     const messages = this.#messages[node];
